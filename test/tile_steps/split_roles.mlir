@@ -12,7 +12,7 @@
 // CHECK-NOT:  "lego.acquire"
 // CHECK:      "lego.wait"(%[[A]], %[[I]])
 // CHECK:      "lego.wait"(%[[B]], %[[I]])
-// CHECK:      "lego.dot"
+// CHECK:      "lego.dot_async"
 // CHECK:      "lego.store"
 // CHECK:      {first_warp = 0 : i64, name = "consumer", registers = 240 : i64, warps = 4 : i64}
 // CHECK-NEXT: "lego.role"() ({

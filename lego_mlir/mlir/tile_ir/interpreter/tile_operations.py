@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 # Memory.
 def _place(machine: Machine, op: Any, shape: Sequence[int]) -> tuple[Array, Array, Array]:
     """Return the offsets of what is accessed, which elements there are, and which are valid."""
-    layout, origin = machine.layout(op)
+    layout, numbers = machine.layout(op)
+    origin = numbers[-layout.rank :]  # a copy into a ring has the number of its tile before
     whole = slice_of(op)
     for dim, (start, size) in enumerate(zip(origin, layout.dims, strict=True)):
         if start < 0 or (dim not in whole and start >= size):

@@ -59,6 +59,9 @@ def _tiled(layout: Layout, dims: tuple[int, ...], shape: tuple[int, ...]) -> Lay
             f"TMA copies tiles of a tensor, and '{layout}' views it by other dimensions",
             hint="load from the tensor's own layout",
         )
+    if layout.symbols:
+        names = ", ".join(symbol.name for symbol in layout.symbols)
+        raise LegoError(f"TMA copies tensors of known sizes, and '{layout}' has {names}")
     if list(dims) != sorted(dims):
         raise LegoError(f"TMA keeps the order of dimensions, and the slice has {list(dims)}")
     tile = dict(zip(dims, shape, strict=True))
