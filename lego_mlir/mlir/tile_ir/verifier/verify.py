@@ -62,14 +62,17 @@ def verify_tiles(kernel: TileKernel, *, placed: bool = False) -> None:
     _check_threads(kernel)
     is_filled = dialect.FILLED in kernel.launch.attributes
     seen: dict[Any, Any] = {}
+    has_pipelines = False
     with kernel.launch.context:
         for op in operations_in(kernel.launch):
             _verify(kernel, op, seen, placed=placed)
             if is_filled and op.name == tiles.RESTRICT:
                 _check_restrict(kernel, op)
-        check_roles(kernel)
-        check_rings(kernel)
-        check_ring_run(kernel)
+            has_pipelines = has_pipelines or op.name in CHECKS
+        if has_pipelines:
+            check_roles(kernel)
+            check_rings(kernel)
+            check_ring_run(kernel)
 
 
 def _check_threads(kernel: TileKernel) -> None:
