@@ -24,14 +24,12 @@ from typing import Any, NamedTuple, TypeAlias
 from lego_mlir.algebra import OrderBy, Row
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.frontend import Kernel, KernelSequence, TensorType, Workspace, kernel, sequence
-from lego_mlir.kernels.rows.body import (
+from lego_mlir.kernels.rows.bodies.column_sums import (
     PARTIAL_COLUMNS,
     add_partial_sums,
-    one_tile,
-    rows_in_pieces,
     sums_of_columns,
-    whole_rows,
 )
+from lego_mlir.kernels.rows.bodies.rows import one_tile, rows_in_pieces, whole_rows
 from lego_mlir.kernels.rows.config import RowsConfig
 from lego_mlir.kernels.rows.heuristic import choose, choose_for_columns, count_ctas
 from lego_mlir.kernels.rows.problem import Argument, Function, RowsProblem, Stat

@@ -22,7 +22,7 @@ from lego_mlir.kernels import (
     swiglu,
     topk,
 )
-from lego_mlir.kernels.rows.philox import philox
+from lego_mlir.kernels.rows.bodies.philox import philox
 
 SHAPES = [(5, 64), (3, 1000), (7, 33), (2, 1), (1, 4100)]
 BYTES = {

@@ -1,0 +1,92 @@
+"""The bodies of kernels that add up columns, beside what they compute of rows or alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from lego_mlir import frontend as lg
+from lego_mlir.algebra import ceildiv
+from lego_mlir.kernels.rows import problem as words
+from lego_mlir.kernels.rows.bodies.piece import Piece, as_dtype
+from lego_mlir.kernels.rows.bodies.rows import finish_whole
+from lego_mlir.kernels.rows.config import RowsConfig
+from lego_mlir.kernels.rows.problem import RowsProblem
+
+PARTIAL_ROWS, PARTIAL_COLUMNS = 256, 32
+"""The tile of a CTA that adds up the sums of others."""
+
+
+def sums_of_columns(
+    problem: RowsProblem,
+    config: RowsConfig,
+    tensors: Mapping[str, Any],
+    *,
+    finishes: bool,
+) -> None:
+    """Trace a CTA that adds up columns, of every so many rows.
+
+    Args:
+        problem: the kernel.
+        config: its tiles.
+        tensors: the arguments by name; instead of sums of columns those of each CTA.
+        finishes: whether it computes the other outputs, too. Then it holds whole rows.
+
+    The loop carries the sums, and the rows that were loaded ahead.
+    """
+    first, number = lg.block_id("x"), 0 if finishes else lg.block_id("y")
+    shape = config.rows, problem.columns if finishes else config.columns
+    functions, turn_rows = problem.column_sums, config.rows * config.ctas
+    rows = tensors[problem.loaded_elementwise[0]].shape[0]
+    is_ragged = problem.rows is None or problem.rows % turn_rows > 0
+    ahead = problem.loaded_by_row if config.ahead else ()
+
+    def piece_of(turn: Any, known: Mapping[str, Any] | None = None) -> Piece:
+        return Piece(problem, shape, tensors, turn * config.ctas + first, number, known)
+
+    once = problem.loaded_by_column if config.ahead else ()
+    fixed = {name: piece_of(0).value(name) for name in once}
+
+    def fetch(turn: Any) -> tuple[Any, ...]:
+        piece = piece_of(turn)
+        return tuple(lg.fill(piece.value(name), 0) for name in ahead)
+
+    def step(turn: Any, *before: Any) -> tuple[Any, ...]:
+        following = fetch(turn + 1)
+        known = dict(zip(ahead, before, strict=False))
+        piece = piece_of(turn, {**fixed, **known})
+        after = []
+        for function, old in zip(functions.values(), before[len(ahead) :], strict=True):
+            new = piece.call(function)
+            if is_ragged:
+                new = lg.restrict(new, piece.value(words.ROW_INDEX) < rows)
+            after.append(old + lg.fill(new, 0.0))
+        if finishes:
+            finish_whole(problem, piece)
+        return (*following, *after)
+
+    zeros: Any = lg.zeros(shape, "f32")
+    start = (*fetch(0), *[lg.fill(zeros, 0.0)] * len(functions))
+    found = lg.fold(ceildiv(rows, turn_rows), start)(step)
+    for name, tile in zip(functions, found[len(ahead) :], strict=True):
+        total = lg.sum(tile, axis=0, keepdims=True)
+        tensors[name].tile(1, total.shape[1])[first, number] = total
+
+
+def add_partial_sums(tensors: Mapping[str, Any], sums: Mapping[str, str]) -> None:
+    """Trace a CTA that adds up the sums of all CTAs, of some columns.
+
+    Args:
+        tensors: the arguments by name.
+        sums: the argument with the sums of CTAs, by that of the sums of columns.
+    """
+    column, shape = lg.block_id(), (PARTIAL_ROWS, PARTIAL_COLUMNS)
+    for total, partial in sums.items():
+        parts = tensors[partial].tile(*shape)
+
+        def add(k: Any, before: Any, parts: Any = parts) -> Any:
+            return before + lg.fill(parts[k, column], 0.0)
+
+        found = lg.fold(parts.shape[0], lg.zeros(shape, "f32"))(add)
+        whole = as_dtype(lg.sum(found, axis=0), tensors[total].dtype)
+        tensors[total].tile(PARTIAL_COLUMNS)[column] = whole

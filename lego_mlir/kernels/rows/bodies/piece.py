@@ -1,0 +1,142 @@
+"""Some columns of the rows that a CTA works on, and the values that functions take of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import prod
+from typing import Any, TypeAlias
+
+from lego_mlir import frontend as lg
+from lego_mlir.diagnostics import LegoError
+from lego_mlir.kernels.rows import problem as words
+from lego_mlir.kernels.rows.bodies.philox import uniform
+from lego_mlir.kernels.rows.problem import Function, RowsProblem, names_of
+
+Values: TypeAlias = dict[str, Any]
+"""Tiles, or tuples of them, by name."""
+
+
+class Piece:
+    """Some columns of the rows that a CTA works on, and the values that functions take of them.
+
+    Args:
+        problem: the kernel.
+        shape: of the tiles that functions see: rows and columns; or one row's columns as
+            (vector, thread, element).
+        tensors: the arguments by name.
+        row: the number of the tile along the rows.
+        number: that along the columns.
+        known: tiles of arguments that are loaded already.
+    """
+
+    def __init__(
+        self,
+        problem: RowsProblem,
+        shape: tuple[int, ...],
+        tensors: Mapping[str, Any],
+        row: Any,
+        number: Any,
+        known: Mapping[str, Any] | None = None,
+    ) -> None:
+        self._problem, self._shape, self._tensors = problem, shape, tensors
+        self._row, self._number = row, number
+        self._rows, self._columns = shape if len(shape) == 2 else (1, prod(shape))
+        self._known: Values = dict(known or {})
+        self._is_loaded = False
+
+    def call(self, function: Function, known: Mapping[str, Any] | None = None) -> Any:
+        """Return what a function makes of the values that it names.
+
+        Args:
+            function: of the kernel.
+            known: values beside the piece's own, such as statistics.
+        """
+        known = known or {}
+        given = {n: known[n] if n in known else self.value(n) for n in names_of(function)}
+        return function(**given)
+
+    def store(self, outputs: Mapping[str, Any]) -> None:
+        """Store outputs that have a number for each element."""
+        for name, tile in outputs.items():
+            tensor, shape = self._tensors[name], (self._rows, self._columns)
+            if self._problem.arguments[name].per == words.GROUP:
+                shape = self._rows, self._columns // words.GROUP_COLUMNS
+            whole = as_dtype(tile, tensor.dtype).reshape(*shape)
+            tensor.tile(*shape)[self._row, self._number] = whole
+
+    def store_results(self, outputs: Mapping[str, Any]) -> None:
+        """Store outputs that have a number for each row."""
+        for name, tile in outputs.items():
+            tensor = self._tensors[name]
+            tensor.tile(self._rows)[self._row] = as_dtype(tile, tensor.dtype).reshape(self._rows)
+
+    def value(self, name: str) -> Any:
+        """Return a value that functions may name."""
+        if name not in self._known:
+            self._known[name] = self._made(name)
+        return self._known[name]
+
+    def _made(self, name: str) -> Any:
+        rows, columns = self._rows, self._columns
+        if name == words.COLUMN_INDEX:
+            return self._shaped(lg.iota((1, columns), 1)) + self._number * columns
+        if name == words.ROW_INDEX:
+            return self._by_row(lg.arange(rows)) + self._row * rows
+        if name == words.PICK:
+            return self._pick
+        if name == words.GROUPED:
+            return lambda tile: tile.reshape(
+                rows, columns // words.GROUP_COLUMNS, words.GROUP_COLUMNS
+            )
+        if name == words.UNIFORM:
+            return lambda seed: uniform(seed, (rows, columns), self._row, self._number)
+        argument = self._problem.arguments.get(name)
+        if argument is None:
+            return self._loaded(name)
+        tensor = self._tensors[name]
+        match argument.per:
+            case words.ELEMENT:
+                tile = tensor.tile(rows, columns)[self._row, self._number]
+                return self._shaped(tile)
+            case words.COLUMN:
+                return self._shaped(tensor.tile(columns)[self._number][None, :])
+            case words.ROW:
+                return self._by_row(tensor.tile(rows)[self._row])
+            case words.MATRIX:
+                return tensor[0]
+        return tensor
+
+    def _loaded(self, name: str) -> Any:
+        """Return one of the values that the kernel's `load` returns, which runs once."""
+        if not self._is_loaded:
+            self._is_loaded = True
+            found = self.call(self._problem.load)
+            self._known.update(found if isinstance(found, dict) else {"row": found})
+        if name not in self._known:
+            known = ", ".join([*self._problem.arguments, *self._known, *self._problem.stats])
+            raise LegoError(
+                f"{self._problem.name}: a function of the kernel takes '{name}', and there is none",
+                hint=f"it may take {known}",
+            )
+        return self._known[name]
+
+    def _shaped(self, tile: Any) -> Any:
+        """Return a tile of columns in the shape that functions see."""
+        return tile if len(self._shape) == 2 else tile.reshape(*self._shape)
+
+    def _by_row(self, tile: Any) -> Any:
+        return tile.reshape(self._rows, *[1] * (len(self._shape) - 1))
+
+    def _pick(self, name: str, column: Any) -> Any:
+        """Return the elements of an argument at a column of each row; those elsewhere are 0."""
+        columns, rows = self._problem.columns, self._rows
+        at = lg.restrict(column, (column >= 0) & (column < columns)).reshape(rows)
+        line = lg.arange(rows) + self._row * rows
+        tensor = self._tensors[name]
+        found = tensor[lg.restrict(line, line < tensor.shape[0]), at]
+        return self._by_row(lg.fill(found, 0))
+
+
+def as_dtype(tile: Any, dtype: str) -> Any:
+    """Return a tile with elements of a type."""
+    return tile if tile.dtype == dtype else tile.to(dtype)

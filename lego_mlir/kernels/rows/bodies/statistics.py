@@ -1,0 +1,91 @@
+"""Statistics of rows: reductions of tiles, and of what each thread has of pieces of a row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import chain
+from math import inf
+from typing import Any
+
+from lego_mlir import frontend as lg
+from lego_mlir.index import maximum, minimum
+from lego_mlir.kernels.rows.bodies.piece import Piece, Values
+from lego_mlir.kernels.rows.problem import Combination, Stat, names_of
+
+_REDUCTIONS: dict[str, tuple[Callable[..., Any], Callable[..., Any], float]] = {
+    "sum": (lg.sum, lambda a, b: a + b, 0.0),
+    "max": (lg.max, maximum, -inf),
+    "min": (lg.min, minimum, inf),
+}
+"""Of each kind: the reduction, what combines two, and the identity."""
+
+
+def reduced(stat: Stat, mapped: Any, axis: int | tuple[int, ...]) -> Any:
+    """Return the statistic of what its function made of elements, whose dimensions stay."""
+    if isinstance(stat.op, Combination):
+        return lg.reduce(stat.op.function, mapped, axis, identity=stat.op.identity, keepdims=True)
+    return _REDUCTIONS[stat.op][0](mapped, axis=axis, keepdims=True)
+
+
+def identities(stats: Mapping[str, Stat], threads: int) -> Values:
+    """Return the statistics of no elements, for each thread."""
+    shape = (1, threads, 1)
+    return {
+        name: _each(stat, lambda n: lg.full(shape, n, _type_of(n))) for name, stat in stats.items()
+    }
+
+
+def _type_of(number: Any) -> str:
+    return "f32" if isinstance(number, float) else "i32"
+
+
+def _each(stat: Stat, function: Callable[[Any], Any]) -> Any:
+    """Return a function of the identity of a statistic, or of each of several."""
+    if isinstance(stat.op, Combination):
+        return tuple(map(function, stat.op.identity))
+    return function(_REDUCTIONS[stat.op][2])
+
+
+def added(chosen: Mapping[str, Stat], piece: Piece, before: Values, known: Values) -> Values:
+    """Return the statistics of each thread with those of its elements of a piece."""
+    after: Values = {}
+    for name, stat in chosen.items():
+        mapped = piece.call(stat.map, {**known, **after})
+        if isinstance(stat.op, Combination):
+            several = zip(mapped, stat.op.identity, strict=True)
+            filled = tuple(lg.fill(tile, number) for tile, number in several)
+            after[name] = stat.op.function(before[name], reduced(stat, filled, (0, 2)))
+            continue
+        _, combine, identity = _REDUCTIONS[stat.op]
+        old = _rebased(chosen, name, before, after)
+        after[name] = combine(old, reduced(stat, lg.fill(mapped, identity), (0, 2)))
+    return after
+
+
+def across_threads(chosen: Mapping[str, Stat], lanes: Values) -> Values:
+    """Return the statistics of a row, of those of each thread."""
+    found: Values = {}
+    for name, stat in chosen.items():
+        found[name] = reduced(stat, _rebased(chosen, name, lanes, found), 1)
+    return found
+
+
+def _rebased(chosen: Mapping[str, Stat], name: str, before: Values, after: Values) -> Any:
+    """Return a statistic as it is with later values of the one that it depends on."""
+    stat = chosen[name]
+    bases = [n for n in names_of(stat.map) if n in chosen]
+    if stat.rebase is None or not bases:
+        return before[name]
+    (base,) = bases
+    return stat.rebase(before[name], before[base], after[base])
+
+
+def flat(values: Iterable[Any]) -> tuple[Any, ...]:
+    """Return values in a row, those of combinations one by one."""
+    return tuple(chain.from_iterable(v if isinstance(v, tuple) else (v,) for v in values))
+
+
+def named(stats: Mapping[str, Stat], flat: Sequence[Any]) -> Values:
+    """Return flat values by the name of their statistic."""
+    rest = iter(flat)
+    return {name: _each(stat, lambda _: next(rest)) for name, stat in stats.items()}
