@@ -14,6 +14,7 @@ from typing import Any
 from fuzz.mutations import mutated_text, smaller_texts
 from fuzz.runner import WrongError
 from fuzz.tile_programs import drawn_program
+from fuzz.tile_programs.open_sizes import inputs_of
 from lego_mlir.compiler.driver import Compilation, Options
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.mlir.context import Source
@@ -89,7 +90,7 @@ class Tiles:
             compilation.text("ptx")
             return "compiled"
         try:
-            check_each_step(compilation, orders=("random",))
+            check_each_step(compilation, inputs_of(made.text), orders=("random",))
         except LegoError as e:
             if any(words in e.message for words in _REFUSED):
                 return "refused"

@@ -14,6 +14,7 @@ from fuzz.tile_programs.combining import argmax, dot, item, reduce, scan
 from fuzz.tile_programs.control import branch, loop
 from fuzz.tile_programs.elementwise import cast, compare, fill, iota, pointwise, restrict, unary
 from fuzz.tile_programs.memory import gather, load, scatter, store
+from fuzz.tile_programs.open_sizes import with_open_sizes
 from fuzz.tile_programs.program import Program
 from fuzz.tile_programs.views import (
     broadcast,
@@ -46,4 +47,5 @@ def drawn_program(random: Random) -> str:
     for tile in random.sample(last, min(len(last), random.randrange(1, 4))):
         store(p, tile)
     body = "\n".join(p.lines)
-    return tile_module(p.tensors, body, grid=grid, warps=warps, layouts=p.layouts)
+    text = tile_module(p.tensors, body, grid=grid, warps=warps, layouts=p.layouts)
+    return with_open_sizes(random, text, p.tensors) if random.random() < 0.4 else text
