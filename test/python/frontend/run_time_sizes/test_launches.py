@@ -272,3 +272,17 @@ def test_each_step_leaves_what_a_kernel_computes(kernel: Any, given: Any) -> Non
     arrays = [random(shape) for shape in given]
     lines = kernel.check_each_step(*arrays, orders=("random",))
     assert len(lines) == 5
+
+
+def test_a_sequence_has_one_class_for_all_its_kernels() -> None:
+    twice = lg.sequence(
+        "quarters",
+        [halved.on(y="half"), halved.on(x="half")],
+        parameters={name: halved.parameters()["x"] for name in ("x", "half", "y")},
+    )
+    for n in (5, 300, 512):
+        x = random((n,), np.float16)
+        half, y = np.zeros_like(x), np.zeros_like(x)
+        twice(x, half, y, device="sim")
+        np.testing.assert_array_equal(y, x / 4)
+    assert [str(each) for each in twice.classes()] == ["any sizes", "16 divides N"]
