@@ -17,7 +17,7 @@ plain OrderBy's; with σ(d, q) the permutation that gathers the q levels of each
 
 Under TileBy every OrderBy means TileOrderBy, so that its levels meet those of the tiles.
 
-A window (`algebra.window`) looks at another layout's elements: it is the one part that may make a
+A window (`algebra.windows`) looks at another layout's elements: it is the one part that may make a
 layout something else than a bijection.
 """
 
@@ -29,8 +29,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from lego_mlir.algebra import evaluation, partial
-from lego_mlir.algebra.binding import values_of
-from lego_mlir.algebra.blocks import Block, GenP, RegP, Row, Sizes
+from lego_mlir.algebra.blocks import Block, GenP, Sizes
 from lego_mlir.algebra.notation.facts import with_facts
 from lego_mlir.algebra.parts import (
     Order,
@@ -40,15 +39,14 @@ from lego_mlir.algebra.parts import (
     View,
     ViewKind,
     check_equal_ranks,
-    gather,
     make_order,
     make_view,
-    reshuffle,
+    stages_of,
 )
 from lego_mlir.algebra.permutations import Index
-from lego_mlir.algebra.sizes import check_same_size, product, unified
+from lego_mlir.algebra.sizes import bound_values, check_same_size, product, unified
 from lego_mlir.algebra.slices import Slice, make_slice
-from lego_mlir.algebra.window import TensorWindow, make_window
+from lego_mlir.algebra.windows.window import TensorWindow, make_window
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.index import Int, Sym, substitute, symbols
 
@@ -142,7 +140,7 @@ class Layout:
         coordinates: Callable[..., Any] | None = None,
         boundary: str | Sequence[str] = "inside",
     ) -> Layout:
-        """Look at elements of this layout, any of them several times: `algebra.window`.
+        """Look at elements of this layout, any of them several times: `algebra.windows`.
 
         Args:
             sizes: of the window's index.
@@ -328,18 +326,7 @@ class Layout:
                 f"'{self}' is a window, not a chain of reorderings",
                 hint="take the layout that it looks at: layout.base",
             )
-        tiled = self.view is not None and self.view.kind == "TileBy"
-        stages: list[Stage] = []
-        for order in self.orders:
-            stages.append(order.blocks)
-            if (tiled or order.kind == "TileOrderBy") and len(order.blocks) > 1:
-                stages.append((reshuffle(order),))
-        if tiled:
-            assert self.view is not None
-            sigma = gather(len(self.view.tiles[0]), len(self.view.tiles))
-            whole = RegP(self.view.dims, sigma)
-            stages.append((Row(*self.tensor_shape) if self.is_padded else whole,))
-        return tuple(stages)
+        return stages_of(self.orders, self.view, self.tensor_shape if self.is_padded else None)
 
     def bind(self, **sizes: int) -> Layout:
         """Return the layout with symbolic sizes given values.
@@ -347,7 +334,7 @@ class Layout:
         Raises:
             LegoError: no such symbol, no positive integer, or a size that does not divide.
         """
-        return self.substitute(values_of(self, sizes))
+        return self.substitute(bound_values(self.symbols, sizes, self.text))
 
     def substitute(self, values: Mapping[Sym, Int]) -> Layout:
         """Return the layout with symbolic sizes replaced by other sizes."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from lego_mlir.algebra.blocks import Block, RegP, Sizes, inverse_permutation, permuted
+from lego_mlir.algebra.blocks import Block, RegP, Row, Sizes, inverse_permutation, permuted
 from lego_mlir.algebra.permutations import Index
 from lego_mlir.algebra.sizes import as_sizes, product, sizes_text
 from lego_mlir.diagnostics import LegoError
@@ -174,6 +174,29 @@ def reshuffle(order: Order) -> RegP:
     """Return the RegP that TileOrderBy adds: from dimensions of levels to levels of dimensions."""
     sigma = gather(order.blocks[0].rank, len(order.blocks))
     return RegP(permuted(order.dims, sigma), inverse_permutation(sigma))
+
+
+def stages_of(
+    orders: tuple[Order, ...], view: View | None, padded: Sizes | None
+) -> tuple[Stage, ...]:
+    """Return the plain OrderBy's that reorderings and a view desugar to, in the order of the dots.
+
+    Args:
+        orders: the reorderings.
+        view: the view.
+        padded: the tensor's shape, if the view's tiles pad it: then the last stage takes its
+            coordinates.
+    """
+    tiled = view is not None and view.kind == "TileBy"
+    stages: list[Stage] = []
+    for order in orders:
+        stages.append(order.blocks)
+        if (tiled or order.kind == "TileOrderBy") and len(order.blocks) > 1:
+            stages.append((reshuffle(order),))
+    if view is not None and tiled:
+        sigma = gather(len(view.tiles[0]), len(view.tiles))
+        stages.append((RegP(view.dims, sigma) if padded is None else Row(*padded),))
+    return tuple(stages)
 
 
 def stage_apply(stage: Stage, index: Index) -> Any:

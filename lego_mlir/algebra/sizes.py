@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import reduce
 from typing import Any, cast
 
@@ -242,3 +242,27 @@ def check_same_size(
         hint="write M/128 in a layout's text, or size_symbol('M', multiple_of=[128]) in Python, "
         "where 128 divides M; the outermost tiles may be ceildiv(M, 128) where it does not",
     )
+
+
+def bound_values(
+    known_symbols: Sequence[Sym], sizes: Mapping[str, int], owner: str
+) -> dict[Sym, Int]:
+    """Return the value of each symbol of a layout that `sizes` names.
+
+    Raises:
+        LegoError: no such symbol, no positive integer, or a size that does not divide.
+    """
+    names = dict.fromkeys(s.name for s in known_symbols)
+    for name in sizes:
+        if name not in names:
+            known = ", ".join(names) or "none"
+            raise LegoError(f"bind: '{owner}' has no symbol '{name}' (it has: {known})")
+    numbers = {name: as_size(n, f"bind({name})") for name, n in sizes.items()}
+    values = {s: numbers[s.name] for s in known_symbols if s.name in numbers}
+    for s, value in values.items():
+        for d in s.divisors:
+            bound = substitute(d, values)
+            if isinstance(bound, int) and isinstance(value, int) and value % bound:
+                known = repr(d) if repr(d) == repr(bound) else f"{d!r} = {bound}"
+                raise LegoError(f"bind: {s.name} = {value} is no multiple of {known}")
+    return values

@@ -28,7 +28,7 @@ from lego_mlir.index import Expr, Int, construct
 
 if TYPE_CHECKING:
     from lego_mlir.algebra.layout import Layout
-    from lego_mlir.algebra.window import TensorWindow
+    from lego_mlir.algebra.windows.window import TensorWindow
 
 Nested: TypeAlias = "Int | tuple[Nested, ...]"
 """An integer, or a tuple of nested integers."""

@@ -23,7 +23,7 @@
 Names that are not integers are symbols. `M/128` says that 128 divides M, and the layout relies on
 it; `M{128, BM}` is M, and says that 128 and BM divide it. `M//128` rounds down and says nothing;
 `ceildiv(M, 128)` rounds up: so many tiles cover M.
-In the map of a window, the names before the arrow are the indices; algebra.window says more.
+In the map of a window, the names before the arrow are the indices; algebra.windows says more.
 Printing a layout gives a text that parses to it, and equal layouts have the same text: a RegP in
 the order of Row or Col is printed as one.
 """
@@ -41,7 +41,7 @@ from lego_mlir.algebra.notation.written import WrittenSize
 from lego_mlir.algebra.parts import Order, OrderKind, Skew, View, ViewKind, make_order, make_view
 from lego_mlir.algebra.permutations import NAMES, Permutation, from_functions, inverse, named
 from lego_mlir.algebra.sizes import as_size
-from lego_mlir.algebra.window import TensorWindow
+from lego_mlir.algebra.windows.window import TensorWindow
 from lego_mlir.diagnostics import LegoError, Location
 from lego_mlir.index import Int
 from lego_mlir.index.work import measured

@@ -11,7 +11,7 @@ from lego_mlir.algebra.layout import Layout
 from lego_mlir.algebra.notation.sizes import SizeParser
 from lego_mlir.algebra.notation.written import WrittenSize
 from lego_mlir.algebra.sizes import as_sizes
-from lego_mlir.algebra.window import BOUNDARIES, TensorWindow, default_names, window_of
+from lego_mlir.algebra.windows.window import BOUNDARIES, TensorWindow, default_names, window_of
 from lego_mlir.index import Int, Sym
 
 

@@ -21,7 +21,8 @@ from lego_mlir.algebra.blocks import flatten
 from lego_mlir.algebra.partial import mask
 from lego_mlir.algebra.sizes import product, sizes_text
 from lego_mlir.algebra.verification.verdict import Counterexample, Verdict
-from lego_mlir.algebra.window import Affine, TensorWindow
+from lego_mlir.algebra.windows.affine import Affine
+from lego_mlir.algebra.windows.window import TensorWindow
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.index import Int, construct
 from lego_mlir.index.proofs import prover, samples
