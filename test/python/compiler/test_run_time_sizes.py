@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -179,3 +181,46 @@ def test_upstream_accesses_and_workspaces() -> None:
         y = np.zeros_like(x)
         launch(artifact, x, y, device="sim")
         np.testing.assert_array_equal(y, x[::-1])
+
+
+MATMUL = (Path(__file__).parents[3] / "docs/examples/matmul.mlir").read_text()
+ANY_ROWS = {
+    "M = 512, N = 512, K = 256": "N = 128, K = 128",
+    "RegP([M/BM/4, 4, N/BN], [0, 2, 1])).GroupBy([M/BM, N/BN])": "Row(M/BM, N/BN))",
+    "256x512xf16": "128x128xf16",
+    "512x256xf16": "?x128xf16",
+    "512x512xf16": "?x128xf16",
+    '%tiles = "lego.size"() {layout = #blocks} : () -> index': """
+      %rows = memref.dim %a, %c0 : memref<?x128xf16>
+      %tiles = "lego.size"(%rows) {layout = #blocks} : (index) -> index""",
+    'dim"() {layout = #A, dim = 1} : ()': 'dim"(%rows) {layout = #A, dim = 1} : (index)',
+    "(%bx) {layout = #blocks} : (index)": "(%bx, %rows) {layout = #blocks} : (index, index)",
+    "(%a, %m, %k)": "(%a, %m, %k, %rows)",
+    "%c, %m, %n)": "%c, %m, %n, %rows)",
+    "memref<?x128xf16>, index, index)": "memref<?x128xf16>, index, index, index)",
+}
+"""What makes the rows of the example's matrices a size of the launch."""
+
+
+def test_a_schedule_takes_run_time_rows() -> None:
+    """A GEMM by mma.sync is scheduled once for any number of tiles of rows."""
+    text = MATMUL
+    for old, new in ANY_ROWS.items():
+        assert old in text
+        text = text.replace(old, new)
+    artifact = compiled(text, schedule="hmma")
+    random = np.random.default_rng(0)
+    b = random.integers(-2, 3, (128, 128)).astype(np.float16)
+    for rows in (128, 256):
+        a = random.integers(-2, 3, (rows, 128)).astype(np.float16)
+        c = np.zeros((rows, 128), np.float16)
+        launch(artifact, a, b, c, device="sim")
+        np.testing.assert_array_equal(c, a @ b)
+    with pytest.raises(LegoError, match=r"'a'.* 130, but .*128 divides it"):
+        launch(
+            artifact,
+            np.zeros((130, 128), np.float16),
+            b,
+            np.zeros((130, 128), np.float16),
+            device="sim",
+        )
