@@ -11,7 +11,16 @@ from time import process_time
 from types import SimpleNamespace
 from typing import Any
 
-from lego_mlir.artifact import Argument, Artifact, KernelLaunch, TensorMapParameter
+from lego_mlir.artifact import (
+    Argument,
+    Artifact,
+    Computed,
+    Fact,
+    KernelLaunch,
+    Parameter,
+    TensorMapParameter,
+)
+from lego_mlir.artifact.model import Grid
 from lego_mlir.runtime.binding import RepeatedLaunches
 from lego_mlir.runtime.cuda.tensor_launch import TensorLauncher
 
@@ -25,7 +34,7 @@ def measure() -> dict[str, float]:
     from cuda.bindings import driver
 
     success = (driver.CUresult.CUDA_SUCCESS,)
-    encoded = (*success, SimpleNamespace(opaque=range(16)))
+    encoded = (*success, driver.CUtensorMap())
     found = {}
     with (
         _replaced(driver, "cuLaunchKernelEx", lambda *_: success),
@@ -41,6 +50,11 @@ def measure() -> dict[str, float]:
                 found[what] = _least(partial(repeated.launch, tensors, None), _CALLS)
                 following = map(launcher, cycle(sets))
                 found[f"{what}, new addresses"] = _least(partial(next, following), _SETS)
+                launcher, sets = _launcher(count, has_maps, rows=None)
+                what = f"{what}, run-time sizes"
+                found[what] = _least(partial(launcher, sets[0]), _CALLS)
+                following = map(launcher, cycle(sets))
+                found[f"{what}, new ones"] = _least(partial(next, following), _SETS)
     return found
 
 
@@ -60,21 +74,43 @@ def _least(call: Any, number: int) -> float:
     return min(times) / number * 1e6
 
 
-def _launcher(count: int, has_maps: bool) -> tuple[TensorLauncher, list[tuple[Any, ...]]]:
-    """Return a launcher, and sets of tensors that it takes."""
+def _launcher(
+    count: int, has_maps: bool, rows: int | None = 64
+) -> tuple[TensorLauncher, list[tuple[Any, ...]]]:
+    """Return a launcher, and sets of tensors that it takes, of run-time rows where they are None.
+
+    Of the tensors with run-time sizes one has fixed sizes, as the weights of a GEMM have.
+    """
     import torch
 
+    is_open = [rows is None and i != 1 for i in range(count)]
     arguments = tuple(
         Argument(
-            f"x{i}", "f16", (64, 64), access="read" if i < count - 1 else "write", alignment=16
+            f"x{i}",
+            "f16",
+            (None if is_open[i] else 64, 64),
+            access="read" if i < count - 1 else "write",
+            alignment=16,
         )
         for i in range(count)
     )
-    maps = tuple(TensorMapParameter(i, (64, 64), (128,), (64, 64), 128) for i in range(count))
-    parameters = maps if has_maps else tuple(range(count))
-    launch = KernelLaunch("k", (1, 1, 1), (128, 1, 1), parameters)
-    artifact = Artifact("k", "sm_90a", arguments, (launch,), "")
+    maps = tuple(
+        TensorMapParameter(i, (64, f"a{i}.d0" if is_open[i] else 64), (128,), (64, 64), 128)
+        for i in range(count)
+    )
+    parameters: tuple[Parameter, ...] = maps if has_maps else tuple(range(count))
     sizes = (128 if has_maps else 8,) * count
+    grid: Grid = (1, 1, 1)
+    facts: tuple[Fact, ...] = ()
+    if rows is None:
+        parameters += (Computed("i32", "a0.d0"),)
+        sizes += (4,)
+        grid = ("a0.d0 63 + 64 //", 1, 1)
+        facts = tuple(
+            Fact(f"a{i}.d0 a0.d0 ==", f"a{i}.d0", "not M") for i in range(1, count) if is_open[i]
+        )
+    launch = KernelLaunch("k", grid, (128, 1, 1), parameters)
+    artifact = Artifact("k", "sm_90a", arguments, (launch,), "", facts=facts)
     loaded: Any = SimpleNamespace(
         artifact=artifact,
         device=SimpleNamespace(device_id=0),
@@ -82,6 +118,7 @@ def _launcher(count: int, has_maps: bool) -> tuple[TensorLauncher, list[tuple[An
         workspaces=None,
     )
     sets = [
-        tuple(torch.zeros(64, 64, dtype=torch.float16) for _ in range(count)) for _ in range(_SETS)
+        tuple(torch.zeros(n if has else 64, 64, dtype=torch.float16) for has in is_open)
+        for n in range(1, _SETS + 1)
     ]
     return TensorLauncher(loaded, sets[0], lambda: 1), sets

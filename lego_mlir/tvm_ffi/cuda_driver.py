@@ -15,9 +15,9 @@ from lego_mlir.artifact import (
 )
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.runtime.cuda import cuda_core
-from lego_mlir.runtime.cuda.direct import encoding_numbers
 from lego_mlir.runtime.cuda.failures import NO_CONTEXT, launch_error, running
 from lego_mlir.runtime.cuda.loaded import LoadedArtifact, handle_of
+from lego_mlir.runtime.cuda.tensor_maps import TensorMapEncoder
 from lego_mlir.runtime.workspaces import Allocation, Needs, WorkspacePool
 from lego_mlir.tvm_ffi.arguments import CUDA, Device
 from lego_mlir.tvm_ffi.errors import set_error
@@ -85,8 +85,8 @@ def _maps_of(parameter: Parameter) -> tuple[TensorMapParameter, ...]:
 def _encoding(found: TensorMapParameter, artifact: Artifact) -> tuple[int, int, int, int, int]:
     position = found.argument
     if isinstance(position, WorkspaceIndex):
-        return encoding_numbers(found, artifact.workspaces[position.workspace].dtype)
-    return encoding_numbers(found, artifact.arguments[position].dtype)
+        return TensorMapEncoder(found, artifact.workspaces[position.workspace]).numbers
+    return TensorMapEncoder(found, artifact.arguments[position]).numbers
 
 
 def _address(function: Any) -> int:

@@ -23,8 +23,9 @@ from lego_mlir.runtime.binding import check_count
 from lego_mlir.runtime.compatibility import Code, check_alignment, check_shared, choose_code
 from lego_mlir.runtime.cuda import cuda_core
 from lego_mlir.runtime.cuda.clusters import allow_cluster, check_cluster
-from lego_mlir.runtime.cuda.direct import DirectLaunch, StreamConfigs, encoded, is_tensor_map
+from lego_mlir.runtime.cuda.direct import DirectLaunch, StreamConfigs, is_tensor_map, stored
 from lego_mlir.runtime.cuda.failures import check, failure, launch_error, running
+from lego_mlir.runtime.cuda.tensor_maps import encoded
 from lego_mlir.runtime.extents import Extents, Known, fixed_extents
 from lego_mlir.runtime.facts import check_facts
 from lego_mlir.runtime.fitting import fitted
@@ -281,7 +282,8 @@ def _direct(
     launch, config, kernel, values = call
     if not launch.pdl and not any(map(is_tensor_map, values)):
         return call
-    return launch, config, DirectLaunch(StreamConfigs(launch), handle_of(kernel), values), ()
+    configs = StreamConfigs(launch, known_grid(launch))
+    return launch, config, DirectLaunch(configs, handle_of(kernel), [stored(v) for v in values]), ()
 
 
 def handle_of(kernel: Any) -> int:

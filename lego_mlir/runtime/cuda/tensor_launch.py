@@ -13,25 +13,15 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any
 
-import numpy as np
-
-from lego_mlir.artifact import Argument, Artifact, KernelLaunch, TensorMapParameter, Workspace
-from lego_mlir.diagnostics import LegoError
-from lego_mlir.runtime import dtypes, parameters, torch_tensors
-from lego_mlir.runtime.compatibility import check_alignment
+from lego_mlir.runtime import torch_tensors
 from lego_mlir.runtime.cuda import cuda_core
-from lego_mlir.runtime.cuda.direct import DirectLaunch, StreamConfigs, encoded
+from lego_mlir.runtime.cuda.direct import DirectLaunch
 from lego_mlir.runtime.cuda.failures import NO_CONTEXT, launch_error, running
-from lego_mlir.runtime.cuda.loaded import LoadedArtifact, handle_of
-from lego_mlir.runtime.extents import Extents, Known, fixed_extents
-from lego_mlir.runtime.facts import check_facts
-from lego_mlir.runtime.fitting import fitted_extents
-from lego_mlir.runtime.overlap import check_overlap
-from lego_mlir.runtime.sized import is_empty, sized
-from lego_mlir.runtime.workspaces import Allocation, Needs
+from lego_mlir.runtime.cuda.launch_plan import Bound, LaunchPlan
+from lego_mlir.runtime.cuda.loaded import LoadedArtifact
+from lego_mlir.runtime.extents import fixed_extents
 
 _MOST_BOUND = 256
 """Combinations of addresses and numbers whose launches are kept."""
@@ -66,10 +56,8 @@ class TensorLauncher:
         self._index = int(loaded.device.device_id)
         self._current_stream = current_stream
         self._current_gpu = current_gpu
-        self._launches = tuple((handle_of(kernel), sizes) for kernel, _, sizes in loaded.kernels)
-        self._bound: dict[tuple[Any, ...], _Bound | None] = {}
-        self._configs: dict[KernelLaunch, StreamConfigs] = {}
-        self._maps: dict[tuple[TensorMapParameter, int], Any] = {}
+        self._plan = LaunchPlan(loaded)
+        self._bound: dict[tuple[Any, ...], Bound | None] = {}
 
     def __call__(self, arrays: Sequence[Any], stream: Any = None) -> bool:
         """Launch on arrays, if they are of the remembered kinds; does not wait for the end.
@@ -120,7 +108,7 @@ class TensorLauncher:
         if bound is None:
             if known in self._bound:
                 return False
-            bound = self._bind(arrays)
+            bound = self._plan.bind(arrays)
             _put(self._bound, known, bound)
             if bound is None:
                 return False
@@ -128,12 +116,12 @@ class TensorLauncher:
         if pool is None:
             launches = bound.launches.get(None)
             if launches is None:
-                launches = self._made(bound, None)
+                launches = self._plan.launches(bound, None)
             return self._launch(launches, current)
         memory = pool.of_stream(cuda_core.as_stream(current), bound.needs)
         launches = bound.launches.get(memory.place)
         if launches is None:
-            launches = self._made(bound, memory)
+            launches = self._plan.launches(bound, memory)
         with pool.lock:
             return self._launch(launches, current)
 
@@ -148,84 +136,6 @@ class TensorLauncher:
             artifact = self._loaded.artifact
             raise launch_error(running(artifact.launches), e, checked=artifact.checked) from None
         return True
-
-    def _bind(self, arrays: Sequence[Any]) -> _Bound | None:
-        """Check tensors and numbers, and compute what depends on them; None if they do not fit."""
-        artifact = self._loaded.artifact
-        values: list[Any] = []
-        extents: list[Extents | None] = []
-        try:
-            for position, (argument, array) in enumerate(
-                zip(artifact.arguments, arrays, strict=True)
-            ):
-                if argument.shape is None:
-                    values.append(dtypes.scalar(argument.dtype, array))
-                    extents.append(None)
-                    continue
-                values.append(array.data_ptr())
-                check_alignment(argument, values[-1])
-                seen = Extents(tuple(array.shape), tuple(array.stride()))
-                fixed = fixed_extents(argument)  # and the array is like one that was launched on
-                extents.append(fixed or fitted_extents(seen, argument, position))
-            addresses = [None if isinstance(v, np.generic) else v for v in values]
-            check_overlap(artifact, addresses, extents)
-            known = Known.of(values, extents)
-            check_facts(artifact, known)
-            artifact = sized(artifact, known)
-        except LegoError:
-            return None
-        return _Bound(artifact, values, Needs.of(artifact.workspaces))
-
-    def _made(self, bound: _Bound, memory: Allocation | None) -> tuple[DirectLaunch, ...]:
-        """Lay out the parameters of launches, with workspaces in a memory."""
-        artifact = bound.artifact
-        addresses = () if memory is None else memory.addresses(bound.needs)
-        workspaces = tuple(zip(artifact.workspaces, addresses, strict=True))
-        made = tuple(
-            DirectLaunch(
-                self._configs_of(launch),
-                kernel,
-                parameters.resolve(
-                    launch, artifact.arguments, bound.values, sizes, self._encoded, workspaces
-                ),
-            )
-            for launch, (kernel, sizes) in zip(artifact.launches, self._launches, strict=True)
-            if not is_empty(launch)
-        )
-        _put(bound.launches, None if memory is None else memory.place, made)
-        return made
-
-    def _configs_of(self, launch: KernelLaunch) -> StreamConfigs:
-        key = replace(launch, parameters=())
-        if key not in self._configs:
-            _put(self._configs, key, StreamConfigs(launch))
-        return self._configs[key]
-
-    def _encoded(
-        self, found: TensorMapParameter, argument: Argument | Workspace, address: int
-    ) -> Any:
-        """Return a tensor map, encoded once for each address and size."""
-        key = found, address
-        if key not in self._maps:
-            _put(self._maps, key, encoded(found, argument, address))
-        return self._maps[key]
-
-
-@dataclass(slots=True)
-class _Bound:
-    """Tensors and numbers that were checked.
-
-    Attributes:
-        artifact: with the sizes of the launch.
-        values: addresses and NumPy scalars, by position.
-        needs: of the workspaces.
-        launches: by the place of the workspaces' memory; None without any.
-    """
-
-    artifact: Artifact
-    values: Sequence[Any]
-    needs: Needs
-    launches: dict[tuple[int, int] | None, tuple[DirectLaunch, ...]] = field(default_factory=dict)
 
 
 def _kind(tensor: Any, has_fixed_sizes: bool) -> tuple[Any, ...]:

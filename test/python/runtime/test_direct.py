@@ -12,7 +12,8 @@ import pytest
 
 from lego_mlir.artifact import Argument, KernelLaunch, TensorMapParameter
 from lego_mlir.diagnostics import LegoError
-from lego_mlir.runtime.cuda.direct import DirectLaunch, StreamConfigs, encoded, is_tensor_map
+from lego_mlir.runtime.cuda.direct import DirectLaunch, StreamConfigs, is_tensor_map, stored
+from lego_mlir.runtime.cuda.tensor_maps import encoded
 
 driver = pytest.importorskip("cuda.bindings.driver")
 
@@ -28,7 +29,9 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
 
     def encode(*arguments: Any) -> tuple[Any, Any]:
         found.append(tuple(list(map(int, x)) if isinstance(x, list) else x for x in arguments))
-        return driver.CUresult.CUDA_SUCCESS, SimpleNamespace(opaque=WORDS)
+        made = driver.CUtensorMap()
+        made.opaque = list(WORDS)
+        return driver.CUresult.CUDA_SUCCESS, made
 
     monkeypatch.setattr(driver, "cuTensorMapEncodeTiled", encode)
     return found
@@ -95,7 +98,9 @@ def test_a_buffer_that_begins_where_tma_cannot_read(calls: list[tuple[Any, ...]]
 def test_what_the_driver_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
     refusal = driver.CUresult.CUDA_ERROR_INVALID_VALUE
     monkeypatch.setattr(driver, "cuTensorMapEncodeTiled", lambda *_: (refusal, None))
-    with pytest.raises(LegoError, match=r"of argument 'a' \(CUDA_ERROR_INVALID_VALUE\): TensorMap"):
+    with pytest.raises(
+        LegoError, match=r"of argument 'a' \(CUDA_ERROR_INVALID_VALUE\): shape \[4096, 512\]"
+    ):
         encoded(TILES, A, 0)
 
 
@@ -136,9 +141,8 @@ def launched(monkeypatch: pytest.MonkeyPatch) -> list[SimpleNamespace]:
 def made(pdl: bool = False) -> DirectLaunch:
     launch = KernelLaunch("k", (132, 2, 1), (384, 1, 1), (), 200_000, pdl=pdl)
     tiles = (ctypes.c_uint64 * 16)(*WORDS)
-    return DirectLaunch(
-        StreamConfigs(launch), 77, [0x7F00_0000_1000, tiles, np.int32(-3), np.float16(1.5)]
-    )
+    values = [0x7F00_0000_1000, tiles, np.int32(-3), np.float16(1.5)]
+    return DirectLaunch(StreamConfigs(launch, (132, 2, 1)), 77, [stored(v) for v in values])
 
 
 def test_sizes_and_parameters(launched: list[SimpleNamespace]) -> None:

@@ -71,7 +71,9 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> Driver:
 
     def encode(*arguments: Any) -> tuple[Any, Any]:
         gpu.mapped.append(arguments[2])
-        return driver.CUresult.CUDA_SUCCESS, SimpleNamespace(opaque=[arguments[2]] * 16)
+        made = driver.CUtensorMap()
+        made.opaque = [arguments[2]] * 16
+        return driver.CUresult.CUDA_SUCCESS, made
 
     monkeypatch.setattr(driver, "cuLaunchKernelEx", launch)
     monkeypatch.setattr(driver, "cuTensorMapEncodeTiled", encode)
