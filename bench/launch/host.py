@@ -45,7 +45,7 @@ def measure() -> dict[str, float]:
                 what = f"{count} tensors" + (", by tensor maps" if has_maps else "")
                 launcher, sets = _launcher(count, has_maps)
                 repeated = RepeatedLaunches()
-                repeated._launchers = (launcher,)
+                repeated._launchers = {(): (launcher,)}
                 tensors = sets[0]
                 found[what] = _least(partial(repeated.launch, tensors, None), _CALLS)
                 following = map(launcher, cycle(sets))

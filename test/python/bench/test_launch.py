@@ -22,7 +22,7 @@ def test_the_python_of_a_launch_is_measured() -> None:
     from bench.launch import host
 
     found = host.measure()
-    assert len(found) == 8
+    assert len(found) == 16
     assert all(0 < us < 1e6 for us in found.values())
     for count in (3, 8):
         assert found[f"{count} tensors"] < found[f"{count} tensors, new addresses"]
