@@ -93,11 +93,16 @@ def folded(expression: str, leaf: Callable[[Leaf | int], T], join: Callable[[T, 
                 stack.append(leaf(token))
         (result,) = stack
     except (IndexError, ValueError):
-        raise LegoError(
-            f"the artifact has an expression that is not understood: '{expression}'",
-            hint="compile it again with this version",
-        ) from None
+        raise not_understood(expression) from None
     return result
+
+
+def not_understood(expression: str) -> LegoError:
+    """Return the error of an expression that is none, or not one of the artifact's arguments."""
+    return LegoError(
+        f"the artifact has an expression that is not understood: '{expression}'",
+        hint="compile it again with this version",
+    )
 
 
 class Program:

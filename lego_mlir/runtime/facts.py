@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from lego_mlir.artifact import Artifact, Fact
-from lego_mlir.artifact.expressions import Leaf, Program, folded
+from lego_mlir.artifact.expressions import Leaf, Program, folded, not_understood
 from lego_mlir.diagnostics import LegoError, Location
 from lego_mlir.runtime.extents import Known
 
@@ -25,6 +25,8 @@ def check_facts(artifact: Artifact, known: Known) -> None:
             return
     except ZeroDivisionError:  # a size of 0, of which another fact tells
         pass
+    except IndexError:
+        raise not_understood(" and ".join(fact.condition for fact in artifact.facts)) from None
     for fact in artifact.facts:
         try:
             holds, value = Program((fact.condition, fact.value))(*known)

@@ -35,8 +35,13 @@ _STEPS = (
 )
 
 
-def drawn_program(random: Random) -> str:
-    """Return the text of a random module with one kernel on tiles."""
+def drawn_program(random: Random, *, open_sizes: bool = True) -> str:
+    """Return the text of a random module with one kernel on tiles.
+
+    Args:
+        random: draws.
+        open_sizes: some modules leave sizes to the launch.
+    """
     grid, warps = random.choice((1, 1, 2, 3)), random.choice((1, 1, 2, 3, 4, 8))
     p = Program(random, grid=grid, warps=warps)
     for _ in range(random.randrange(1, 4)):
@@ -48,4 +53,5 @@ def drawn_program(random: Random) -> str:
         store(p, tile)
     body = "\n".join(p.lines)
     text = tile_module(p.tensors, body, grid=grid, warps=warps, layouts=p.layouts)
-    return with_open_sizes(random, text, p.tensors) if random.random() < 0.4 else text
+    is_open = open_sizes and random.random() < 0.4
+    return with_open_sizes(random, text, p.tensors) if is_open else text
