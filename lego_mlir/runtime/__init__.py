@@ -21,10 +21,10 @@ from lego_mlir.runtime import references
 from lego_mlir.runtime.binding import RepeatedLaunches, launch_on
 from lego_mlir.runtime.device import Device, select
 from lego_mlir.runtime.dtypes import Array
-from lego_mlir.runtime.extents import Known, extents_of_values
+from lego_mlir.runtime.launch_sizes.extents import Known, extents_of_values
+from lego_mlir.runtime.launch_sizes.sized import sized
 from lego_mlir.runtime.npy import save_npy
 from lego_mlir.runtime.references import Comparison
-from lego_mlir.runtime.sized import sized
 from lego_mlir.timing import timed
 
 if TYPE_CHECKING:

@@ -24,13 +24,14 @@ from lego_mlir.artifact import Argument, Artifact, known_numbers
 from lego_mlir.diagnostics import LegoError, Location
 from lego_mlir.hardware.dtypes import ELEMENT_BYTES
 from lego_mlir.limits import check_limit
-from lego_mlir.runtime import dtypes, fitting, views
+from lego_mlir.runtime import dtypes, views
 from lego_mlir.runtime.dtypes import Array
-from lego_mlir.runtime.extents import fixed_extents
-from lego_mlir.runtime.facts import check_facts
-from lego_mlir.runtime.missing_sizes import known_of_run
+from lego_mlir.runtime.launch_sizes import fitting
+from lego_mlir.runtime.launch_sizes.extents import fixed_extents
+from lego_mlir.runtime.launch_sizes.facts import check_facts
+from lego_mlir.runtime.launch_sizes.missing_sizes import known_of_run
+from lego_mlir.runtime.launch_sizes.sized import sized
 from lego_mlir.runtime.npy import load_npy
-from lego_mlir.runtime.sized import sized
 
 ArgumentValue = Any  # an array (NumPy, CPU DLPack), the path of a .npy file, a number, or None
 

@@ -11,8 +11,8 @@ from lego_mlir.artifact import Artifact
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.runtime import dtypes, torch_tensors, views
 from lego_mlir.runtime.device import Device, select
-from lego_mlir.runtime.extents import Extents
-from lego_mlir.runtime.fitting import fitted
+from lego_mlir.runtime.launch_sizes.extents import Extents
+from lego_mlir.runtime.launch_sizes.fitting import fitted
 from lego_mlir.runtime.overlap import check_overlap
 
 if TYPE_CHECKING:

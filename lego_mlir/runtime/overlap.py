@@ -19,7 +19,7 @@ from lego_mlir.artifact import Argument, Artifact
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.hardware.dtypes import ELEMENT_BYTES
 from lego_mlir.runtime.arrays import WRITES
-from lego_mlir.runtime.extents import Extents
+from lego_mlir.runtime.launch_sizes.extents import Extents
 
 _MOST_WORK = 1 << 16
 """Work to find out whether two strided buffers share an element; beyond it they are taken to."""

@@ -19,9 +19,9 @@ from lego_mlir.diagnostics import LegoError
 from lego_mlir.hardware.dtypes import TENSOR_MAP_TYPES
 from lego_mlir.limits import check_limit
 from lego_mlir.runtime import dtypes, parameters, views
-from lego_mlir.runtime.extents import Known, extents_of_values, memory_of
-from lego_mlir.runtime.facts import check_facts
-from lego_mlir.runtime.sized import is_empty, known_grid, sized
+from lego_mlir.runtime.launch_sizes.extents import Known, extents_of_values, memory_of
+from lego_mlir.runtime.launch_sizes.facts import check_facts
+from lego_mlir.runtime.launch_sizes.sized import is_empty, known_grid, sized
 
 if TYPE_CHECKING:
     from lego_mlir import sim

@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from lego_mlir.artifact import Argument, known_numbers
 from lego_mlir.diagnostics import LegoError
-from lego_mlir.runtime.extents import row_major
+from lego_mlir.runtime.launch_sizes.extents import row_major
 
 
 @dataclass(frozen=True, slots=True)

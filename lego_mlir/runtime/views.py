@@ -22,7 +22,7 @@ import numpy as np
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.runtime import dtypes, torch_tensors
 from lego_mlir.runtime.dtypes import Array
-from lego_mlir.runtime.extents import row_major
+from lego_mlir.runtime.launch_sizes.extents import row_major
 
 ANY_GPU = -1
 

@@ -17,9 +17,9 @@ from lego_mlir.diagnostics import LegoError
 from lego_mlir.frontend import Kernel, KernelSequence
 from lego_mlir.hardware.dtypes import FLOATS
 from lego_mlir.runtime.arrays import WRITES
-from lego_mlir.runtime.extents import fixed_extents, row_major
-from lego_mlir.runtime.fitting import agrees, shape_text
-from lego_mlir.runtime.missing_sizes import following_shapes
+from lego_mlir.runtime.launch_sizes.extents import fixed_extents, row_major
+from lego_mlir.runtime.launch_sizes.fitting import agrees, shape_text
+from lego_mlir.runtime.launch_sizes.missing_sizes import following_shapes
 from lego_mlir.runtime.tensor_strides import TensorStrides, tensor_strides
 from lego_mlir.torch import operators, tensors
 

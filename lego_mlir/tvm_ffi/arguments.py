@@ -17,7 +17,7 @@ from lego_mlir.artifact import Argument, Artifact, known_numbers
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.hardware.dtypes import ELEMENT_BYTES, integer_range
 from lego_mlir.runtime.arrays import WRITES
-from lego_mlir.runtime.extents import row_major
+from lego_mlir.runtime.launch_sizes.extents import row_major
 from lego_mlir.runtime.views import DLPACK_TYPES
 from lego_mlir.tvm_ffi.code import F32, F64, I1, I32, I64, POINTER, HostCode, i32, i64
 from lego_mlir.tvm_ffi.forms import described, fixed_form, free_form

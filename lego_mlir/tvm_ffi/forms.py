@@ -11,7 +11,7 @@ from llvmlite import ir
 
 from lego_mlir.artifact import Argument, known_numbers
 from lego_mlir.runtime.arrays import WRITES
-from lego_mlir.runtime.extents import row_major
+from lego_mlir.runtime.launch_sizes.extents import row_major
 from lego_mlir.runtime.tensor_strides import TensorStrides, tensor_strides
 from lego_mlir.tvm_ffi.code import I1, I8, I32, I64, POINTER, HostCode, i32, i64
 

@@ -25,7 +25,7 @@ from lego_mlir.artifact import (
 from lego_mlir.artifact.expressions import Leaf
 from lego_mlir.hardware.limits import MAX_GRID_DIMS, TENSOR_MAP_BYTES
 from lego_mlir.runtime import dtypes
-from lego_mlir.runtime.facts import subject
+from lego_mlir.runtime.launch_sizes.facts import subject
 from lego_mlir.tvm_ffi.arguments import Device, Passed, read_arguments
 from lego_mlir.tvm_ffi.code import FAILED, I32, I64, POINTER, HostCode, i32, i64
 

@@ -21,7 +21,7 @@ from lego_mlir.diagnostics import LegoError
 from lego_mlir.frontend.host.argument_types import Parameter, TensorType
 from lego_mlir.index import Int, Sym, evaluate
 from lego_mlir.runtime import torch_tensors, views
-from lego_mlir.runtime.extents import row_major
+from lego_mlir.runtime.launch_sizes.extents import row_major
 
 MULTIPLE = 16
 """Elements: 16 bytes of any element type, and the rows of TMA's boxes."""

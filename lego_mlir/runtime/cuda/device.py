@@ -17,7 +17,7 @@ from lego_mlir.runtime.cuda import copies, cuda_core
 from lego_mlir.runtime.cuda.failures import failure, running
 from lego_mlir.runtime.cuda.loaded import DeviceBuffer, LoadedArtifact, load
 from lego_mlir.runtime.dtypes import Array
-from lego_mlir.runtime.extents import extents_of_array, memory_of
+from lego_mlir.runtime.launch_sizes.extents import extents_of_array, memory_of
 
 if TYPE_CHECKING:
     from lego_mlir.sim.cost.counter import Costs

@@ -21,10 +21,10 @@ from lego_mlir.runtime.arrays import WRITES
 from lego_mlir.runtime.cuda.direct import DirectLaunch
 from lego_mlir.runtime.cuda.loaded import LoadedArtifact, handle_of
 from lego_mlir.runtime.cuda.planned_launch import MOST_KEPT, Number, PlannedLaunch
-from lego_mlir.runtime.extents import Extents, fixed_extents, row_major
-from lego_mlir.runtime.fitting import fitted_extents
+from lego_mlir.runtime.launch_sizes.extents import Extents, fixed_extents, row_major
+from lego_mlir.runtime.launch_sizes.fitting import fitted_extents
+from lego_mlir.runtime.launch_sizes.sized import open_texts
 from lego_mlir.runtime.overlap import check_overlap
-from lego_mlir.runtime.sized import open_texts
 from lego_mlir.runtime.workspaces import Allocation, Needs
 
 

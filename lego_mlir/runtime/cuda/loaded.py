@@ -26,11 +26,11 @@ from lego_mlir.runtime.cuda.clusters import allow_cluster, check_cluster
 from lego_mlir.runtime.cuda.direct import DirectLaunch, StreamConfigs, is_tensor_map, stored
 from lego_mlir.runtime.cuda.failures import check, failure, launch_error, running
 from lego_mlir.runtime.cuda.tensor_maps import encoded
-from lego_mlir.runtime.extents import Extents, Known, fixed_extents
-from lego_mlir.runtime.facts import check_facts
-from lego_mlir.runtime.fitting import fitted
+from lego_mlir.runtime.launch_sizes.extents import Extents, Known, fixed_extents
+from lego_mlir.runtime.launch_sizes.facts import check_facts
+from lego_mlir.runtime.launch_sizes.fitting import fitted
+from lego_mlir.runtime.launch_sizes.sized import is_empty, known_grid, sized
 from lego_mlir.runtime.overlap import check_overlap
-from lego_mlir.runtime.sized import is_empty, known_grid, sized
 from lego_mlir.runtime.workspaces import Allocation, Needs, WorkspacePool
 
 _NO_ORDER = -1

@@ -22,7 +22,7 @@ from lego_mlir.diagnostics import LegoError
 from lego_mlir.runtime import dtypes
 from lego_mlir.runtime.cuda.direct import DirectLaunch, StreamConfigs, stored
 from lego_mlir.runtime.cuda.tensor_maps import TensorMapEncoder
-from lego_mlir.runtime.sized import check_grid
+from lego_mlir.runtime.launch_sizes.sized import check_grid
 
 MOST_KEPT = 256
 """Tensor maps, grids, and places of workspaces, that are kept."""

@@ -21,7 +21,7 @@ from lego_mlir.runtime.cuda.direct import DirectLaunch
 from lego_mlir.runtime.cuda.failures import NO_CONTEXT, launch_error, running
 from lego_mlir.runtime.cuda.launch_plan import Bound, LaunchPlan
 from lego_mlir.runtime.cuda.loaded import LoadedArtifact
-from lego_mlir.runtime.extents import fixed_extents
+from lego_mlir.runtime.launch_sizes.extents import fixed_extents
 
 _MOST_BOUND = 256
 """Combinations of addresses and numbers whose launches are kept."""

@@ -15,7 +15,7 @@ from lego_mlir.diagnostics import LegoError
 from lego_mlir.kernels import matmul, transpose
 from lego_mlir.mlir.context import Source
 from lego_mlir.runtime import launch
-from lego_mlir.runtime.extents import fixed_extents
+from lego_mlir.runtime.launch_sizes.extents import fixed_extents
 from lego_mlir.runtime.overlap import check_overlap
 
 LINE = lg.Tensor["f32", lg.OrderBy(lg.Row(24))]

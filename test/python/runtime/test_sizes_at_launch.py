@@ -23,9 +23,9 @@ from lego_mlir.artifact import (
 )
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.runtime import launch, run
-from lego_mlir.runtime.extents import Extents, Known, row_major
-from lego_mlir.runtime.fitting import fitted_extents
-from lego_mlir.runtime.sized import sized
+from lego_mlir.runtime.launch_sizes.extents import Extents, Known, row_major
+from lego_mlir.runtime.launch_sizes.fitting import fitted_extents
+from lego_mlir.runtime.launch_sizes.sized import sized
 
 
 def zeros(*shape: int) -> Any:

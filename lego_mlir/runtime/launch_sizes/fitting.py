@@ -15,7 +15,7 @@ from lego_mlir.artifact.expressions import Leaf, tokens
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.runtime import dtypes
 from lego_mlir.runtime.compatibility import check_alignment
-from lego_mlir.runtime.extents import Extents, row_major
+from lego_mlir.runtime.launch_sizes.extents import Extents, row_major
 from lego_mlir.runtime.tensor_strides import tensor_strides
 from lego_mlir.runtime.views import View
 

@@ -7,7 +7,7 @@ from functools import lru_cache
 from lego_mlir.artifact import Artifact, Fact
 from lego_mlir.artifact.expressions import Leaf, Program, folded, not_understood
 from lego_mlir.diagnostics import LegoError, Location
-from lego_mlir.runtime.extents import Known
+from lego_mlir.runtime.launch_sizes.extents import Known
 
 
 def check_facts(artifact: Artifact, known: Known) -> None:

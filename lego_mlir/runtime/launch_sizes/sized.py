@@ -31,7 +31,7 @@ from lego_mlir.artifact.tensor_maps import check_tensor_map, last_byte
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.hardware.dtypes import ELEMENT_BYTES
 from lego_mlir.hardware.limits import MAX_GRID_DIMS
-from lego_mlir.runtime.extents import Extents, Known, fixed_extents
+from lego_mlir.runtime.launch_sizes.extents import Extents, Known, fixed_extents
 
 Number = Callable[[int | str], int]
 

@@ -14,8 +14,8 @@ from lego_mlir.artifact import Argument, Artifact, Fact
 from lego_mlir.artifact.expressions import OPERATORS, Leaf, tokens
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.runtime.dtypes import Array
-from lego_mlir.runtime.extents import Known, extents_of_array, fixed_extents, row_major
-from lego_mlir.runtime.fitting import of_tensor_shape, shape_text
+from lego_mlir.runtime.launch_sizes.extents import Known, extents_of_array, fixed_extents, row_major
+from lego_mlir.runtime.launch_sizes.fitting import of_tensor_shape, shape_text
 
 _Sizes = dict[Leaf, int]
 

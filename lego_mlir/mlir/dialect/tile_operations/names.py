@@ -1,0 +1,63 @@
+"""Names of the operations on tiles, and of their attributes."""
+
+from __future__ import annotations
+
+GATHER = "lego.gather"
+SCATTER = "lego.scatter"
+FULL = "lego.full"
+ITEM = "lego.item"
+IOTA = "lego.iota"
+IN_RANGE = "lego.in_range"
+RESTRICT = "lego.restrict"
+FILL = "lego.fill"
+BROADCAST = "lego.broadcast"
+RESHAPE = "lego.reshape"
+TRANSPOSE = "lego.transpose"
+JOIN = "lego.join"
+SPLIT = "lego.split"
+CONVERT = "lego.convert"
+REDUCE = "lego.reduce"
+REDUCE_WITH = "lego.reduce_with"
+SCAN = "lego.scan"
+SCAN_WITH = "lego.scan_with"
+SORT_WITH = "lego.sort_with"
+DOT = "lego.dot"
+TAKE = "lego.take"
+LOAD_PARTS = "lego.load_parts"
+STORE_PARTS = "lego.store_parts"
+SEND_PARTS = "lego.send_parts"
+LOAD_MATRICES = "lego.load_matrices"
+STORE_MATRICES = "lego.store_matrices"
+MATRIX_DESCRIPTOR = "lego.matrix_descriptor"
+END_READS = "lego.end_reads"
+
+ORDER = "order"
+DIM = "dim"
+SIZE = "size"
+KIND = "kind"
+REVERSE = "reverse"
+IDENTITY = "identity"
+VALUE = "value"
+WORD = "word"
+REGISTERS = "registers"
+IN_BOUNDS = "in_bounds"
+"""A unit attribute of an access of parts: no element lies past the end of a dimension."""
+
+SCATTER_NUMBER = "scatter"
+"""On a store_parts: which lego.scatter of the kernel it is a part of. Of the elements that one
+scatter stores at one index any one stays, so its parts are made in any order."""
+
+MATRICES = "matrices"
+TRANSPOSED = "transposed"
+"""A unit attribute: the instruction transposes each matrix."""
+
+KINDS = ("add", "mul", "max", "min", "umax", "umin", "and", "or", "xor")
+"""What a reduction or scan combines by."""
+
+MOST_COMBINED = 4
+"""The most tiles that a lego.reduce_with, scan_with or sort_with combines together."""
+
+OPERAND_SEGMENTS = "operandSegmentSizes"
+RESULT_SEGMENTS = "resultSegmentSizes"
+
+LAYOUT = "layout"

@@ -1,0 +1,104 @@
+"""Readers of the attributes of operations on tiles."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lego_mlir.mlir.bindings import ir
+from lego_mlir.mlir.dialect.tile_operations.names import (
+    DIM,
+    IDENTITY,
+    IN_BOUNDS,
+    KIND,
+    MATRICES,
+    OPERAND_SEGMENTS,
+    ORDER,
+    REGISTERS,
+    REVERSE,
+    SCATTER_NUMBER,
+    SIZE,
+    TRANSPOSED,
+    VALUE,
+    WORD,
+)
+
+
+def dim_of(op: Any) -> int:
+    """Return the dimension that an operation is about."""
+    return ir.IntegerAttr(op.attributes[DIM]).value  # type: ignore[no-any-return]
+
+
+def size_of(op: Any) -> int:
+    """Return the bound of a lego.in_range."""
+    return ir.IntegerAttr(op.attributes[SIZE]).value  # type: ignore[no-any-return]
+
+
+def limit_of(op: Any) -> Any | None:
+    """Return the value that a lego.in_range compares with, beside its bound."""
+    return op.operands[1] if len(op.operands) > 1 else None
+
+
+def kind_of(op: Any) -> str:
+    """Return by what a lego.reduce or lego.scan combines."""
+    return ir.StringAttr(op.attributes[KIND]).value  # type: ignore[no-any-return]
+
+
+def order_of(op: Any) -> list[int]:
+    """Return the order of dimensions of a lego.transpose."""
+    return list(ir.DenseI64ArrayAttr(op.attributes[ORDER]))
+
+
+def is_reverse(op: Any) -> bool:
+    """Return whether a scan begins at the last element."""
+    return REVERSE in op.attributes
+
+
+def identity_of(op: Any) -> list[Any] | None:
+    """Return the attributes that stand for invalid elements, `None` if there are none."""
+    return list(ir.ArrayAttr(op.attributes[IDENTITY])) if IDENTITY in op.attributes else None
+
+
+def registers_of(op: Any) -> list[tuple[int, int, int]]:
+    """Return the register factors of a load_parts or store_parts: dimension, size and stride."""
+    numbers = list(ir.DenseI64ArrayAttr(op.attributes[REGISTERS]))
+    return [(d, n, s) for d, n, s in zip(*(iter(numbers),) * 3, strict=True)]
+
+
+def segments_of(op: Any) -> list[list[Any]]:
+    """Return the operands of an access of parts or matrices, group by group."""
+    if OPERAND_SEGMENTS not in op.attributes:  # the last of two groups is the only variadic one
+        return [list(op.operands)[:1], list(op.operands)[1:]]
+    sizes = list(ir.DenseI32ArrayAttr(op.attributes[OPERAND_SEGMENTS]))
+    operands = iter(op.operands)
+    return [[next(operands) for _ in range(n)] for n in sizes]
+
+
+def scatter_number_of(op: Any) -> int | None:
+    """Return which lego.scatter a store_parts is a part of, `None` if it is of none."""
+    attribute = op.attributes.get(SCATTER_NUMBER)
+    return None if attribute is None else ir.IntegerAttr(attribute).value
+
+
+def is_in_bounds(op: Any) -> bool:
+    """Return whether all elements that an access of parts names are said to exist."""
+    return IN_BOUNDS in op.attributes
+
+
+def matrices_of(op: Any) -> int:
+    """Return how many matrices each instruction of a load_matrices or store_matrices moves."""
+    return ir.IntegerAttr(op.attributes[MATRICES]).value  # type: ignore[no-any-return]
+
+
+def is_transposed(op: Any) -> bool:
+    """Return whether a load_matrices or store_matrices transposes."""
+    return TRANSPOSED in op.attributes
+
+
+def word_of(op: Any) -> int:
+    """Return the 64 bits of a lego.matrix_descriptor of a tile at address 0."""
+    return ir.IntegerAttr(op.attributes[WORD]).value & (1 << 64) - 1  # type: ignore[no-any-return]
+
+
+def value_of(op: Any) -> Any:
+    """Return the attribute of the number of a lego.fill."""
+    return op.attributes[VALUE]
