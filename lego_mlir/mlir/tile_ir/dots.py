@@ -4,16 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import prod
 from typing import Any
 
-from lego_mlir.analysis.distributed import (
-    DistributedLayout,
-    Place,
-    mma_accumulator,
-    mma_operand_a,
-    mma_operand_b,
-)
 from lego_mlir.analysis.distributed.conversions.matrices import MatrixInstructions
 from lego_mlir.analysis.distributed.wgmma_grids import warpgroup_grid, warpgroup_grids
 from lego_mlir.hardware.limits import (
@@ -48,24 +40,6 @@ class Dot:
     n: int
     k: int
     instruction: Instruction
-
-    def layouts(
-        self, warps: WarpGrid
-    ) -> tuple[DistributedLayout, DistributedLayout, DistributedLayout]:
-        """Return the layouts of operand A, operand B and the accumulator.
-
-        Args:
-            warps: the warps along rows and columns; warps are numbered row by row.
-
-        Raises:
-            LegoError: the parts of the warps are no multiples of the instruction's shape.
-        """
-        bits = self.instruction.bits
-        return (
-            mma_operand_a((self.m, self.k), bits, warps),
-            mma_operand_b((self.k, self.n), bits, warps),
-            mma_accumulator((self.m, self.n), warps),
-        )
 
     def warp_grids(self, warps: int) -> list[WarpGrid]:
         """Return the ways to divide the result among so many warps, the most square ones first."""
@@ -203,13 +177,6 @@ def _matching(op: Any, known: Sequence[Instruction]) -> list[Instruction]:
     """Return the instructions, of those known, that have the element types of a dot."""
     a, b, accumulator = (str(element_of(value)) for value in op.operands)
     return [i for i in known if (a, b, accumulator) == (i.element, i.element, i.accumulator)]
-
-
-def warp_grid_of(accumulator: DistributedLayout) -> WarpGrid:
-    """Return the warps along rows and columns that hold an accumulator."""
-    factors = accumulator.places[Place.WARP]
-    down, across = (prod(f.size for f in factors if f.dim == dim) for dim in range(2))
-    return down, across
 
 
 def matrix_instructions(target: Target) -> MatrixInstructions:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from tile_kernels import compiled, kernel, load, outputs, store, tile
 
+import lego_mlir as lg
 from lego_mlir.analysis.distributed import (
     coalesced,
     mma_accumulator,
@@ -95,3 +96,23 @@ def test_operands_come_by_ldmatrix() -> None:
     assert ptx.count("mma.sync.aligned.m16n8k16") == 4 * 4 * 4 * 2 // 4
     assert "ld.shared.b16" not in ptx
     assert "ld.shared.u16" not in ptx
+
+
+@pytest.mark.parametrize("warps", [1, 2, 3, 4, 8])
+def test_warps_that_a_small_dot_leaves_over_compute_the_same(warps: int) -> None:
+    """A result of 16 × 16 has two parts of an instruction's shape."""
+    square, result = lg.Tensor["f16", (16, 16)], lg.Tensor["f32", (16, 16)]
+
+    def twice(a, b, c):
+        @lg.fold(2, lg.zeros((16, 16), "f32"))
+        def total(k, total):
+            return lg.dot(a[:, :].T, b[:, :], total)
+
+        c[:, :] = total
+
+    types = {"a": square, "b": square, "c": result}
+    kernel = lg.kernel(grid=1, warps=warps, parameters=types)(twice)
+    a, b = np.random.default_rng(0).integers(-4, 5, (2, 16, 16)).astype(np.float16)
+    c = np.full((16, 16), np.nan, np.float32)
+    kernel(a, b, c)
+    np.testing.assert_array_equal(c, 2 * (a.T.astype(np.float32) @ b))

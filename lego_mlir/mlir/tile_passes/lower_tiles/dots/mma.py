@@ -16,9 +16,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from lego_mlir.analysis.distributed.mma_grids import accumulator_grid, operand_a, operand_b
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.mlir.fragments.instructions import MmaBuilder
-from lego_mlir.mlir.tile_ir.dots import read_dot, warp_grid_of
+from lego_mlir.mlir.tile_ir.dots import read_dot
 from lego_mlir.mlir.tile_ir.kernels import TileKernel
 from lego_mlir.mlir.tile_passes.lower_tiles.dots.words import to_words
 from lego_mlir.mlir.tile_passes.lower_tiles.fragments import Fragment, of_elements
@@ -40,17 +41,25 @@ def lower_dot(kernel: TileKernel, op: Any, operands: Sequence[Fragment]) -> Frag
     """
     dot = read_dot(kernel, op)
     a_tile, b_tile, accumulator = operands
-    grid = warp_grid_of(accumulator.layout)
-    names = ("operand A", "operand B", "an accumulator")
-    for name, tile, needed in zip(names, operands, dot.layouts(grid), strict=True):
+    bits = dot.instruction.bits
+    grid = accumulator_grid(accumulator.layout)
+    if grid is None:
+        raise LegoError(
+            f"mma.sync does not take an accumulator in the layout '{accumulator.layout}'",
+            hint="leave the layouts of a dot's tiles to the compiler, or write mma_accumulator's",
+        )
+    for name, tile, needed in (
+        ("operand A", a_tile, operand_a(accumulator.layout, (dot.m, dot.k), bits)),
+        ("operand B", b_tile, operand_b(accumulator.layout, (dot.k, dot.n), bits)),
+    ):
         if tile.layout != needed:
             raise LegoError(
                 f"mma.sync does not take {name} in the layout '{tile.layout}'",
                 hint=f"convert it to '{needed}'",
             )
     mma = MmaBuilder(dot.instruction)
-    a = mma.operands(to_words(a_tile.parts, dot.instruction.bits))
-    b = mma.operands(to_words(b_tile.parts, dot.instruction.bits))
+    a = mma.operands(to_words(a_tile.parts, bits))
+    b = mma.operands(to_words(b_tile.parts, bits))
     sums = accumulator.elements()
     rows, columns, depth = dot.instruction.shape
     m, n, steps = dot.m // grid[0] // rows, dot.n // grid[1] // columns, dot.k // depth
