@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from bench.case import COPIES
+from bench.peers.base import Absent
 from bench.rows.cases import RowsCase
 
 PEERS = (*COPIES, "torch", "torch.compile", "quack")
@@ -118,4 +119,4 @@ def _quack(case: RowsCase, tensors: Mapping[str, Any]) -> Callable[[], Any]:
             return lambda: rmsnorm_bwd(t["x"], t["w"], t["dy"], t["rstd"])
         case "cross_entropy_backward":
             return lambda: cross_entropy_bwd(t["logits"], t["labels"], t["dloss"], t["lse"])
-    raise NotImplementedError(f"QuACK has no {case.kernel}")
+    raise Absent(f"QuACK has no {case.kernel}")
