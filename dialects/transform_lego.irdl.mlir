@@ -124,6 +124,14 @@ irdl.dialect @transform_lego {
   // The steps below are for a schedule's named sequence @__transform_placed, which runs on kernels on
   // tiles when all tiles have layouts. Their implementations are in lego_mlir/mlir/tile_steps.
 
+  // Lets at most `ctas` CTAs run the programs of a grid in a loop, in the order of the layout `order`
+  // of the grid, or `raster_group` rows of it at a time.
+  irdl.operation @persistent {
+    %op = irdl.is !transform.any_op
+    %param = irdl.is !transform.param<i64>
+    irdl.operands(kernels: %op, parameters: variadic %param)
+  }
+
   // Lets the tiles that the dots of loops multiply pass through ring buffers of `stages` stages.
   irdl.operation @pipeline_loop {
     %op = irdl.is !transform.any_op

@@ -243,44 +243,60 @@ def _pipelined_attention(heads: int, length: int, depth: int) -> TileCase:
     )
 
 
-def _pipelined_gemm(n: int) -> TileCase:
-    """Return a GEMM of f16 by the schedule `overlapped`, beside that of `lego_mlir.kernels`."""
+def _pipelined_gemm(
+    m: int, n: int, k: int, tile: tuple[int, int, int] = (128, 256, 64), **params: int
+) -> TileCase:
+    """Return a GEMM of f16 by the schedule `persistent`, beside that of `lego_mlir.kernels`.
 
-    def make() -> Kernel:
+    Args:
+        m: rows of A.
+        n: columns of B.
+        k: columns of A.
+        tile: the sizes of a CTA's tile, of whose rows a warpgroup has 64.
+        params: parameters of the schedule.
+    """
+    rows, columns, depth = tile
+
+    def make(schedule: str, params: dict[str, int]) -> Kernel:
         import lego_mlir as lg
 
-        rows, columns, depth = 128, 256, 64
-        matrix = lg.Tensor["f16", (n, n), 16]
+        a_matrix, b_matrix, c_matrix = (
+            lg.Tensor["f16", shape, 16] for shape in ((m, k), (k, n), (m, n))
+        )
 
         def gemm(a: Any, b: Any, c: Any) -> None:
             i, j = lg.block_id("y"), lg.block_id("x")
 
-            @lg.fold(n // depth, lg.zeros((rows, columns), "f32"))
-            def sums(k: Any, sums: Any) -> Any:
-                return lg.dot(a.tile(rows, depth)[i, k], b.tile(depth, columns)[k, j], sums)
+            @lg.fold(-(-k // depth), lg.zeros((rows, columns), "f32"))
+            def sums(step: Any, sums: Any) -> Any:
+                return lg.dot(a.tile(rows, depth)[i, step], b.tile(depth, columns)[step, j], sums)
 
             c.tile(rows, columns)[i, j] = sums.to("f16")
 
-        gemm.__annotations__ = dict.fromkeys("abc", matrix)
-        params = {"stages": 3, "producer_registers": 40, "consumer_registers": 232}
-        grid = (n // columns, n // rows)
-        return lg.kernel(grid=grid, warps=8, schedule="overlapped", params=params)(gemm)
+        gemm.__annotations__ = {"a": a_matrix, "b": b_matrix, "c": c_matrix}
+        grid = (-(-n // columns), -(-m // rows))
+        return lg.kernel(grid=grid, warps=rows // 16, schedule=schedule, params=params)(gemm)
 
     def kernels() -> Kernel:
         from lego_mlir.kernels import matmul
 
-        return matmul(n, n, n, target="sm_90a")
+        return matmul(m, n, k, target="sm_90a")
 
+    given = {"stages": 3, "producer_registers": 40, "consumer_registers": 232}
+    shape = str(n) if m == n == k else f"{m}x{n}x{k}"
     return TileCase(
-        f"gemm_f16_{n}_pipelined",
-        make,
-        ((n, n),) * 3,
+        f"gemm_f16_{shape}_pipelined",
+        partial(make, "persistent", given | params),
+        ((m, k), (k, n), (m, n)),
         ("float16",) * 3,
-        lambda a, b: a.float() @ b.float(),
+        lambda a, b: a @ b,
         ("torch mm",),
         2e-3,
-        programs={"kernels.matmul": kernels},
-        flops=2 * n**3,
+        programs={
+            "not persistent": partial(make, "overlapped", given),
+            "kernels.matmul": kernels,
+        },
+        flops=2 * m * n * k,
     )
 
 
@@ -434,7 +450,12 @@ CASES = (
     _attention(32, 4096, 64, 64, 64, 4),
     _attention(32, 4096, 128, 128, 64, 8),
     *(_pipelined_attention(32, n, 128) for n in (2048, 4096, 8192)),
-    *(_pipelined_gemm(n) for n in (4096, 8192)),
+    *(_pipelined_gemm(n, n, n) for n in (1024, 2048, 3072, 4096, 5120, 6144, 8192)),
+    _pipelined_gemm(4096, 4096, 1024),
+    _pipelined_gemm(8192, 1024, 8192),
+    _pipelined_gemm(4864, 4096, 8192),
+    _pipelined_gemm(2112, 7168, 2048),
+    _pipelined_gemm(16384, 2048, 2048),
     *(
         _conversion(m, n, d)
         for d in ("f32", "f16", "i8")

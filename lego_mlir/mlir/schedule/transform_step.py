@@ -21,6 +21,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, TypeAlias
 
+from lego_mlir.algebra import Layout
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.hardware.targets import Target
 from lego_mlir.mlir.bindings import ir, native
@@ -108,6 +109,15 @@ class TransformStep:
         if default is not None:
             return default
         raise self.misuse(f"'{name}' is missing", hint=f"{{{name} = 4 : i64}}")
+
+    def layout(self, name: str) -> Layout:
+        """Return the layout that is an attribute of the operation.
+
+        Raises:
+            LegoError: the attribute is no layout; the error is in the script.
+        """
+        read = Layouts(self.pass_context.script, {}, {})
+        return read(self.op.attributes[name], self.op.location)
 
     def option(self, name: str, value: int) -> str:
         """Return the text by which the user sets a number: `--param`, or an attribute.

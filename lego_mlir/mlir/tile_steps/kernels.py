@@ -8,6 +8,7 @@ from typing import Any
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.schedule.transform_step import TransformStep
 from lego_mlir.mlir.tile_ir.kernels import TileKernel
+from lego_mlir.mlir.tile_passes.lower_tiles import build
 
 _LAUNCH, _LOOP = "gpu.launch", "scf.for"
 
@@ -60,6 +61,13 @@ def operations_of(block: Any) -> list[Any]:
     return [op.operation for op in block.operations]
 
 
+def set_size(launch: Any, which: int, size: int) -> None:
+    """Set one of the six sizes of a launch: grid x, y, z, then CTA x, y, z."""
+    first = next(iter(ir.DenseI32ArrayAttr(launch.attributes["operandSegmentSizes"])))
+    with ir.InsertionPoint(launch), launch.location:
+        launch.operands[first + which] = build.index(size)
+
+
 def following(op: Any) -> Any:
     """Return the operation after one in its block."""
     listed = operations_of(op.block)
@@ -73,6 +81,19 @@ def in_block(op: Any, block: Any) -> Any | None:
         if op is not None and op.name == "func.func":
             return None
     return op
+
+
+def is_inside(value: Any, op: Any) -> bool:
+    """Return whether a value is made inside of an operation, or is an argument of its block."""
+    if isinstance(value, ir.BlockArgument):
+        at = value.owner.owner.operation
+    else:
+        at = value.owner.operation.parent
+    while at is not None and at.operation.name != "func.func":
+        if at.operation == op:
+            return True
+        at = at.operation.parent
+    return False
 
 
 def users_in(value: Any, block: Any) -> Iterator[Any]:

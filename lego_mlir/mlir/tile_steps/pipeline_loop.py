@@ -26,7 +26,7 @@ shared memory, if there is one, else the widest swizzle that fits.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from lego_mlir.algebra import Layout, OrderBy, Row
@@ -50,12 +50,14 @@ from lego_mlir.mlir.tile_ir.types import (
 )
 from lego_mlir.mlir.tile_passes.assign_layouts.memory_anchors import memory_order
 from lego_mlir.mlir.tile_passes.lower_tiles import build
+from lego_mlir.mlir.tile_steps.carried_counts import carry_count
 from lego_mlir.mlir.tile_steps.kernels import (
     body_of,
     first_of,
     following,
     in_block,
     integer,
+    is_inside,
     last_of,
     loops_of,
     operations_of,
@@ -72,25 +74,29 @@ def pipeline_loop(step: TransformStep) -> list[list[Any]]:
     stages = step.number("stages")
     if stages < 1:
         raise step.misuse(f"stages is {stages}", hint=step.option("stages", 2))
-    loops = loops_of(step)
-    made = [_pipeline(step, kernel, loop, stages) for kernel, loop in loops]
+    found = loops_of(step)
+    loops = [loop for _, loop in found]
+    made = [_pipeline(step, kernel, loops, k, stages) for k, (kernel, _) in enumerate(found)]
     if loops and not any(made):
         raise step.error(
             "no load in the body of this loop goes to a dot",
-            loops[0][1],
+            loops[0],
             hint="match loops with a lego.load that a lego.dot multiplies",
         )
     return []
 
 
-def _pipeline(step: TransformStep, kernel: TileKernel, loop: Any, stages: int) -> int:
-    """Rewrite one loop; return how many rings it has got."""
+def _pipeline(
+    step: TransformStep, kernel: TileKernel, loops: list[Any], which: int, stages: int
+) -> int:
+    """Rewrite one of several loops; return how many rings it has got."""
+    loop = loops[which]
     block = body_of(loop)
     loads = [op for op in operations_of(block) if op.name == dialect.LOAD and _feeds_dot(op)]
     if not loads:
         return 0
     with ir.InsertionPoint(loads[0]), loop.location:
-        number = _count(step, kernel, loop)
+        number = _count(step, kernel, loops, which)
     for load in loads:
         _through_ring(step, kernel, load, number, stages)
     return len(loads)
@@ -110,32 +116,70 @@ def _feeds_dot(load: Any) -> bool:
     return False
 
 
-def _count(step: TransformStep, kernel: TileKernel, loop: Any) -> Any:
-    """Build the number of the tile of an iteration, counted over the whole kernel."""
-    low, high, stride = list(loop.operands)[:3]
-    number = body_of(loop).arguments[0]
-    is_plain = integer(low) == 0 and integer(stride) == 1
-    if not is_plain:
-        number = build.binary("divui", build.binary("subi", number, low), stride)
+def _count(step: TransformStep, kernel: TileKernel, loops: list[Any], which: int) -> Any:
+    """Build the number of an iteration, counted over the whole kernel.
+
+    Loops around one that runs equally often each time multiply. Where that depends on an iteration
+    of theirs, they carry how many iterations there were so far.
+    """
+    loop = loops[which]
+    around = list(_around(step, kernel, loop))
+    number, trips = _ordinal(loop), None
+    for depth, outer in enumerate(around):
+        if not _is_invariant(loop, outer):
+            with ir.InsertionPoint(loop):
+                every = _product(trips, _trips(loop))
+            return build.binary("addi", carry_count(step, loops, around[depth:], every), number)
+        trips = _product(trips, _trips(loop))
+        number = build.binary("addi", build.binary("muli", _ordinal(outer), trips), number)
+        loop = outer
+    return number
+
+
+def _product(a: Any | None, b: Any) -> Any:
+    return b if a is None else build.binary("muli", a, b)
+
+
+def _is_invariant(loop: Any, outer: Any) -> bool:
+    """Return whether the bounds of a loop are the same in each iteration of one around it."""
+    bounds = list(loop.operands)[:3]
+    return all(integer(x) is not None or not is_inside(x, outer) for x in bounds)
+
+
+def _around(step: TransformStep, kernel: TileKernel, loop: Any) -> Iterator[Any]:
+    """Yield the loops around one, the innermost first.
+
+    Raises:
+        LegoError: there is something else.
+    """
     around = loop.parent.operation
     while around != kernel.launch:
-        if around.name != "scf.for" or in_block(low.owner, body_of(around)) is not None:
+        if around.name != "scf.for":
             raise step.error(
-                "counts the iterations of loops that always run equally often, and what is around "
-                f"this one is '{around.name}'",
+                "counts the iterations of a loop that runs equally often for all that is around "
+                f"it, and this one is in an '{around.name}'",
                 loop,
-                hint="pipeline a loop of the kernel's body, or of loops with constant bounds",
+                hint="pipeline a loop of the kernel's body, or of a scf.for in it",
             )
-        span = build.binary("subi", high, low)
-        trips = span if integer(stride) == 1 else build.binary("ceildivui", span, stride)
-        outer_low, _, outer_stride = list(around.operands)[:3]
-        turn = body_of(around).arguments[0]
-        if integer(outer_low) != 0 or integer(outer_stride) != 1:
-            turn = build.binary("divui", build.binary("subi", turn, outer_low), outer_stride)
-        number = build.binary("addi", build.binary("muli", turn, trips), number)
-        low, high, stride = list(around.operands)[:3]
+        yield around
         around = around.parent.operation
-    return number
+
+
+def _ordinal(loop: Any) -> Any:
+    """Build how many iterations a loop has begun before this one."""
+    low, _, stride = list(loop.operands)[:3]
+    number = body_of(loop).arguments[0]
+    if integer(low) == 0 and integer(stride) == 1:
+        return number
+    distance = build.binary("subi", number, low)
+    return distance if integer(stride) == 1 else build.binary("divui", distance, stride)
+
+
+def _trips(loop: Any) -> Any:
+    """Build how often a loop runs, whose bounds do not cross."""
+    low, high, stride = list(loop.operands)[:3]
+    span = high if integer(low) == 0 else build.binary("subi", high, low)
+    return span if integer(stride) == 1 else build.binary("ceildivui", span, stride)
 
 
 def _through_ring(

@@ -34,12 +34,12 @@ from typing import Any
 
 from lego_mlir.hardware.limits import WARP_THREADS
 from lego_mlir.mlir import dialect
-from lego_mlir.mlir.bindings import arith, ir
+from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.dialect import pipeline_operations as pipelines
 from lego_mlir.mlir.modules import operations_in
 from lego_mlir.mlir.schedule.transform_step import TransformStep, transform
 from lego_mlir.mlir.tile_ir.kernels import TileKernel
-from lego_mlir.mlir.tile_steps.kernels import body_of, kernels_of, operations_of
+from lego_mlir.mlir.tile_steps.kernels import body_of, kernels_of, operations_of, set_size
 from lego_mlir.mlir.tile_steps.role_slices import RoleSlice, is_scalar
 
 _X_THREADS = 3
@@ -96,11 +96,8 @@ def _split(
     for op in reversed(produces):
         step.erase(op)
     launch = kernel.launch
-    first_size = ir.DenseI32ArrayAttr(launch.attributes["operandSegmentSizes"])[0]
-    with ir.InsertionPoint(launch), launch.location:
-        threads = (tile_warps + producer_warps) * WARP_THREADS
-        size = arith.ConstantOp(ir.IndexType.get(), threads).result
-        launch.operands[first_size + _X_THREADS] = size
+    set_size(launch, _X_THREADS, (tile_warps + producer_warps) * WARP_THREADS)
+    with launch.location:
         i64 = ir.IntegerType.get_signless(64)
         launch.attributes[dialect.TILE_WARPS] = ir.IntegerAttr.get(i64, tile_warps)
 

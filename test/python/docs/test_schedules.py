@@ -12,7 +12,10 @@ from lego_mlir import data
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "schedules.md"
 
 
-@pytest.mark.parametrize("name", ["hmma", "wgmma", "pipelined", "attention"])
+NAMES = ["hmma", "wgmma", "pipelined", "overlapped", "persistent", "attention"]
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_the_page_lists_every_step_and_parameter_in_order(name: str) -> None:
     script = (data.transforms() / f"{name}.mlir").read_text()
     used = re.findall(r'"transform_lego\.(\w+)"\(', script)

@@ -1,0 +1,164 @@
+"""`transform_lego.persistent`: persistent CTAs, each of which runs several programs in a loop.
+
+    gpu.launch blocks(%x, %y, %z) in (%c32, %c16, %c1) { body(%x, %y, %z) }
+
+becomes, with `ctas = 132` and `raster_group = 8`,
+
+    gpu.launch blocks(%b, ...) in (%c132, %c1, %c1) {
+      scf.for %n = %b to %c512 step %c132 {
+        %y, %x = "lego.inv"(%n) {layout = #lego.layout<"OrderBy(GenP([16, 32], row_groups(8)))">}
+        body(%x, %y, %c0)
+      }
+    }
+
+The order in which programs begin is a layout of the grid, (z, y, x) without the sizes of 1: the one
+that the step has as `order`, else `raster_group` rows of the grid at a time, column by column. By
+default x runs fastest, as in a launch. `pipeline_loop` lets rings run on from one program to the
+next, so that what a program loads is copied while the one before still computes.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+from lego_mlir.algebra import GenP, Layout, OrderBy, Row, row_groups
+from lego_mlir.mlir import dialect
+from lego_mlir.mlir.bindings import ir
+from lego_mlir.mlir.dialect import pipeline_operations as pipelines
+from lego_mlir.mlir.layouts import layout_attribute
+from lego_mlir.mlir.lowering.indices.index_reader import launch_sizes
+from lego_mlir.mlir.modules import operations_in
+from lego_mlir.mlir.schedule.transform_step import TransformStep, transform
+from lego_mlir.mlir.tile_ir.kernels import TileKernel, constant_size
+from lego_mlir.mlir.tile_passes.lower_tiles import build
+from lego_mlir.mlir.tile_steps.kernels import kernels_of, operations_of, set_size
+
+_CTAS = 132
+"""The multiprocessors of an H200."""
+
+_IDS, _SIZES = slice(0, 3), slice(6, 9)
+"""Which arguments of a launch's body are the numbers of the CTA, and the sizes of the grid."""
+
+
+@transform("persistent")
+def persistent(step: TransformStep) -> list[list[Any]]:
+    """Let at most `ctas` CTAs run the programs of a grid one after another."""
+    ctas = step.number("ctas", _CTAS)
+    group = step.number("raster_group", 1)
+    for name, number, example in (("ctas", ctas, _CTAS), ("raster_group", group, 8)):
+        if number < 1:
+            raise step.misuse(f"{name} is {number}", hint=step.option(name, example))
+    for kernel in kernels_of(step):
+        _Persistence(step, kernel, ctas, group).build()
+    return []
+
+
+class _Persistence:
+    """The rewrite of one kernel."""
+
+    def __init__(self, step: TransformStep, kernel: TileKernel, ctas: int, group: int) -> None:
+        self._step = step
+        self._kernel = kernel
+        self._ctas = ctas
+        self._grid = self._known_grid()
+        self._order = self._find_order(group)
+
+    def _known_grid(self) -> tuple[int, ...]:
+        """Return the grid, along x first.
+
+        Raises:
+            LegoError: it is not known, or the kernel has rings, roles or clusters already.
+        """
+        launch = self._kernel.launch
+        for op in operations_in(launch):
+            if op.name in (pipelines.MAKE_RING, pipelines.ROLE):
+                raise self._step.error(
+                    f"a kernel with a '{op.name}' cannot become persistent any more",
+                    op,
+                    hint="transform_lego.persistent comes before the steps that make rings and "
+                    "roles",
+                )
+        if self._kernel.ctas > 1:
+            raise self._step.error(
+                f"the programs of this kernel run on clusters of {self._kernel.ctas} CTAs",
+                launch,
+                hint="make kernels persistent that are launched without a cluster",
+            )
+        sizes = [constant_size(size) for size in launch_sizes(launch)[:3]]
+        if None in sizes:
+            shown = " x ".join("?" if n is None else str(n) for n in sizes)
+            raise self._step.error(
+                f"the grid is {shown}, and its size has to be known",
+                launch,
+                hint="launch a grid of constant size",
+            )
+        return tuple(n for n in sizes if n is not None)
+
+    def _find_order(self, group: int) -> Layout:
+        """Return the layout from (z, y, x), without sizes of 1, to the order of the programs.
+
+        Raises:
+            LegoError: the step's layout is not of the grid, or no bijection.
+        """
+        dims = [n for n in reversed(self._grid) if n > 1] or [1]
+        step = self._step
+        if "order" not in step.op.attributes:
+            is_grouped = group > 1 and len(dims) > 1
+            return OrderBy(GenP(dims, row_groups(group)) if is_grouped else Row(*dims))
+        layout = step.layout("order")
+        if tuple(layout.dims) != tuple(dims) or layout.is_partial or layout.symbols:
+            raise step.misuse(
+                f"the order '{layout}' is not of {dims}, the grid of programs",
+                hint="a layout of the grid's sizes along z, y and x, without those of 1",
+            )
+        return layout
+
+    # The rewrite.
+    def build(self) -> None:
+        """Rewrite the kernel; one with a CTA for each program has their order only."""
+        kernel, count = self._kernel, prod(self._grid)
+        launch, body = kernel.launch, kernel.body
+        ctas = min(count, self._ctas)
+        *listed, before = operations_of(body)
+        number = body.arguments[0]
+        with ir.InsertionPoint.at_block_begin(body), launch.location:
+            if count > ctas:
+                bounds = [number, build.index(count), build.index(ctas)]
+                loop = ir.Operation.create("scf.for", operands=bounds, regions=1)
+                index = ir.IndexType.get()
+                inside = loop.regions[0].blocks.append(index, arg_locs=[launch.location])
+                (number,) = inside.arguments
+                with ir.InsertionPoint(inside):
+                    before = ir.Operation.create("scf.yield")
+        with ir.InsertionPoint(before), launch.location:
+            numbers = iter(self._index(number))
+            ids = [next(numbers) if n > 1 else build.index(0) for n in self._grid]
+            sizes = [build.index(n) for n in self._grid]
+        for op in listed:
+            op.move_before(before)
+        self._rename(listed, ids, sizes)
+        for which, size in enumerate((ctas, 1, 1)):
+            set_size(launch, which, size)
+
+    def _index(self, number: Any) -> list[Any]:
+        """Build the numbers along x, y and z, without sizes of 1, of the `number`-th program."""
+        layout = self._order
+        if layout == OrderBy(Row(*layout.dims)) and layout.rank == 1:
+            return [number]
+        bounds = [int(n) for n in layout.dims]
+        return dialect.inv(layout_attribute(layout), layout.rank, [number], bounds)[::-1]
+
+    def _rename(self, operations: list[Any], ids: list[Any], sizes: list[Any]) -> None:
+        """Let what programs compute with be their own number, and the grid's size."""
+        arguments = list(self._kernel.body.arguments)
+        values = dict(zip(arguments[_IDS], ids, strict=True))
+        values |= dict(zip(arguments[_SIZES], sizes, strict=True))
+        for op in (inner for each in operations for inner in (each, *operations_in(each))):
+            for k, operand in enumerate(op.operands):
+                if operand in values:
+                    op.operands[k] = values[operand]
+            named = {"gpu.block_id": ids, "gpu.grid_dim": sizes}.get(op.name)
+            if named is not None:
+                axis = "xyz".index(str(op.attributes["dimension"]).rstrip(">").split()[-1])
+                op.results[0].replace_all_uses_with(named[axis])

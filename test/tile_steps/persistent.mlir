@@ -1,0 +1,48 @@
+// Two CTAs run the programs of the grid, in groups of rows. The ring runs on from tile to tile.
+// RUN: %legoc %S/Inputs/grid.mlir --schedule=persistent --param ctas=2 --param raster_group=2 --param stages=3 --emit=placed | FileCheck %s
+// RUN: %legoc %S/Inputs/grid.mlir --schedule=persistent --param ctas=4 --param raster_group=2 --check-each-step | FileCheck %s --check-prefix=STEPS
+// RUN: %legoc %S/Inputs/grid.mlir --schedule=persistent --param raster_group=2 --emit=placed | FileCheck %s --check-prefix=EACH
+// RUN: %legoc %S/Inputs/grid.mlir --schedule=%S/Inputs/persistent_order.mlir --emit=placed | FileCheck %s --check-prefix=ORDER
+// RUN: %legoc %S/Inputs/grid.mlir --schedule=%S/Inputs/persistent_order.mlir --check-each-step | FileCheck %s --check-prefix=STEPS
+// RUN: not %legoc %S/Inputs/grid.mlir --schedule=%S/Inputs/persistent_wrong_order.mlir --emit=placed 2>&1 | FileCheck %s --check-prefix=WRONG
+// RUN: not %legoc %S/Inputs/grid.mlir --schedule=%S/Inputs/persistent_late.mlir --emit=placed 2>&1 | FileCheck %s --check-prefix=LATE
+// RUN: not %legoc %S/Inputs/grid.mlir --schedule=persistent --param ctas=0 --emit=placed 2>&1 | FileCheck %s --check-prefix=CTAS
+
+// CHECK:      gpu.launch blocks(%[[B:[^ ]+]], {{.*}} in (%{{[^ ]+}} = %c2{{[^,]*}}, %{{[^ ]+}} = %c1{{[^,]*}}, %{{[^ ]+}} = %c1
+// CHECK:      %[[COUNT:[^ ]+]] = arith.constant 6 : index
+// CHECK:      %[[R:[^ ]+]] = "lego.make_ring"
+// CHECK:      "lego.role"
+// CHECK:      scf.for %[[N:[^ ]+]] = %[[B]] to %[[COUNT]] step %[[STEP:[^ ]+]]
+// CHECK:      %[[AT:[^ ]+]]:2 = "lego.inv"(%[[N]]) {layout = #lego.layout<"OrderBy(GenP([2, 3], row_groups(2)))">
+// CHECK-DAG:  arith.muli %[[AT]]#0, %c64
+// CHECK-DAG:  arith.muli %[[AT]]#1, %c64
+// CHECK-DAG:  %[[FROM:[^ ]+]] = arith.subi %[[N]], %[[B]]
+// CHECK:      arith.divui %[[FROM]], %[[STEP]]
+// CHECK:      "lego.wait"(%[[R]],
+// CHECK:      "lego.store"
+// CHECK:      name = "consumer"
+// CHECK:      scf.for %[[M:[^ ]+]] = %[[B]] to %[[COUNT]]
+// CHECK:      %[[TO:[^ ]+]]:2 = "lego.inv"(%[[M]])
+// CHECK:      scf.for
+// CHECK:      "lego.acquire"(%[[R]],
+// CHECK:      name = "producer"
+
+// STEPS:      the schedule: every element is the same
+// STEPS:      lowering, run in the simulator (late): the largest error
+// STEPS:      lowering, run in the simulator (early): the largest error
+// STEPS:      lowering, run in the simulator (random): the largest error
+
+// A CTA for each program: no loop, but the order.
+// EACH:       arith.constant 6 : index
+// EACH:       gpu.launch blocks(%[[B:[^ ]+]],
+// EACH:       "lego.inv"(%[[B]])
+
+// The last program first.
+// ORDER:      scf.for %[[N:[^ ]+]] =
+// ORDER-NEXT: "lego.inv"(%[[N]]) {layout = #lego.layout<"OrderBy(GenP([2, 3], reverse))">
+
+// WRONG:      persistent_wrong_order.mlir:5:5: error: persistent: the order 'OrderBy(Row(3, 2))' is not of [2, 3]
+// LATE:       error: persistent: a kernel with a 'lego.make_ring' cannot become persistent any more
+// LATE:       hint: transform_lego.persistent comes before
+// CTAS:       error: persistent: ctas is 0
+// CTAS:       hint: --param ctas=132

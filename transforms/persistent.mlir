@@ -1,0 +1,51 @@
+// Dots that accumulate, by persistent CTAs: a GEMM, whose loads of a tile run while another is stored.
+//
+//   persistent            at most `ctas` CTAs run the programs of the grid one after another
+//   pipeline_loop         the operands of the dots of loops pass through rings of `stages` stages
+//   choose_copy_engines   TMA copies what it can
+//   split_roles           warps of their own fill the rings
+//   overlap_iterations    dots run on in the next iteration
+//
+// To change the parameters: `--param stages=4`. `--keep DIR` keeps each step.
+module attributes {transform.with_named_sequence} {
+  transform.named_sequence @__transform_placed(%module: !transform.any_op) {
+    %kernels = transform.structured.match ops{["gpu.launch"]} in %module
+        : (!transform.any_op) -> !transform.any_op
+
+    // One CTA for each multiprocessor of an H200. If it exceeds the programs, one CTA for each.
+    %ctas = "transform_lego.parameter"() {name = "ctas", default = 132 : i64}
+        : () -> !transform.param<i64>
+    // Rows of the grid that are run column by column, so that CTAs share operands in the L2 cache.
+    %raster_group = "transform_lego.parameter"() {name = "raster_group", default = 8 : i64}
+        : () -> !transform.param<i64>
+    "transform_lego.persistent"(%kernels, %ctas, %raster_group)
+        : (!transform.any_op, !transform.param<i64>, !transform.param<i64>) -> ()
+
+    %loops = transform.structured.match ops{["scf.for"]} in %module
+        : (!transform.any_op) -> !transform.any_op
+
+    // Stages of each ring.
+    %stages = "transform_lego.parameter"() {name = "stages", default = 3 : i64}
+        : () -> !transform.param<i64>
+    "transform_lego.pipeline_loop"(%loops, %stages)
+        : (!transform.any_op, !transform.param<i64>) -> ()
+    "transform_lego.choose_copy_engines"(%kernels) : (!transform.any_op) -> ()
+
+    // Warps that fill the rings.
+    %producer_warps = "transform_lego.parameter"() {name = "producer_warps", default = 4 : i64}
+        : () -> !transform.param<i64>
+    // Registers of a thread after setmaxnreg; 0 for no setmaxnreg.
+    %producer_registers = "transform_lego.parameter"()
+        {name = "producer_registers", default = 0 : i64} : () -> !transform.param<i64>
+    %consumer_registers = "transform_lego.parameter"()
+        {name = "consumer_registers", default = 0 : i64} : () -> !transform.param<i64>
+    "transform_lego.split_roles"(%kernels, %producer_warps, %producer_registers, %consumer_registers)
+        : (!transform.any_op, !transform.param<i64>, !transform.param<i64>, !transform.param<i64>)
+        -> ()
+
+    %rest = transform.structured.match ops{["scf.for"]} in %module
+        : (!transform.any_op) -> !transform.any_op
+    "transform_lego.overlap_iterations"(%rest) : (!transform.any_op) -> ()
+    transform.yield
+  }
+}
