@@ -8,6 +8,9 @@ memory gives the swizzle mode. A box is at most one swizzled row wide, so a tile
 
     shape (4096, 4096)   strides (8192,)   box (64, 128)   swizzle 128
 
+Sizes of the tensor may be symbols, which the launch knows. What TMA demands of a stride must then
+follow from what is promised to divide them.
+
 Dimensions of a map go from the innermost to the outermost, as in the driver's call and in the
 coordinates of the instructions.
 
@@ -30,7 +33,7 @@ from lego_mlir.algebra.slices import Slice
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.hardware.limits import CACHE_LINE_BYTES, MAX_BOX_SIZE
 from lego_mlir.hardware.swizzle import MODES, alignment, swizzled
-from lego_mlir.index import Int
+from lego_mlir.index import Expr, Int, construct, evaluate, symbols
 
 _ALIGN = 16
 """Bytes that strides and the width of a box are multiples of."""
@@ -38,6 +41,8 @@ _ALIGN = 16
 _RANKS = (1, 5)
 _MOST_ELEMENTS = 1 << 31
 """Along a dimension: coordinates are signed and have 32 bits (PTX ISA 9.7.9.25)."""
+
+_TYPICAL_SIZE = 1 << 20
 
 _STRIDES_END = 1 << 40
 """Bytes (CUDA driver API, cuTensorMapEncodeTiled)."""
@@ -67,16 +72,17 @@ class TensorMapBoxes:
 
     Attributes:
         dims: the tensor's dimensions in the layout's order, innermost first.
-        shape: elements of the tensor.
-        strides: bytes from one element to the next, of all dimensions but the innermost.
+        shape: elements of the tensor; they may be expressions of symbols.
+        strides: bytes from one element to the next, of all dimensions but the innermost; they may
+            be expressions, too.
         box: shape of a box, in elements.
         swizzle: 0, 32, 64 or 128 bytes.
         boxes: boxes that make up one tile.
     """
 
     dims: tuple[int, ...]
-    shape: tuple[int, ...]
-    strides: tuple[int, ...]
+    shape: tuple[Int, ...]
+    strides: tuple[Int, ...]
     box: tuple[int, ...]
     swizzle: int
     boxes: tuple[Box, ...]
@@ -85,7 +91,7 @@ class TensorMapBoxes:
     def l2_promotion(self) -> int:
         """Bytes that a read should bring into the L2 cache at least."""
         strides = zip(self.shape[1:], self.strides, strict=True)
-        is_aligned = all(n == 1 or stride % CACHE_LINE_BYTES == 0 for n, stride in strides)
+        is_aligned = all(n == 1 or _divides(CACHE_LINE_BYTES, stride) for n, stride in strides)
         return _WIDE_PROMOTION if is_aligned else _NARROW_PROMOTION
 
     @property
@@ -116,7 +122,7 @@ def tensor_map_boxes(layout: Layout, shared: Slice, element: int, parts: int = 1
         )
     shape, strides = _strides_of(layout)
     # A dimension of one element has no stride; the tensor keeps it for its coordinates.
-    order = tuple(sorted(range(len(shape)), key=lambda d: (shape[d] == 1, strides[d])))
+    order = tuple(sorted(range(len(shape)), key=lambda d: (shape[d] == 1, _typical(strides[d]))))
     _check(layout, [shape[d] for d in order], [strides[d] for d in order], element)
     extents = tuple(tile[d] for d in order)
     offsets = np.asarray(shared.offsets(), dtype=np.int64).reshape(tile)
@@ -128,7 +134,10 @@ def tensor_map_boxes(layout: Layout, shared: Slice, element: int, parts: int = 1
                 return TensorMapBoxes(
                     order,
                     tuple(shape[d] for d in order),
-                    tuple(strides[d] * element if shape[d] > 1 else _ALIGN for d in order[1:]),
+                    tuple(
+                        _ALIGN if shape[d] == 1 else construct.mul(strides[d], element)
+                        for d in order[1:]
+                    ),
                     box,
                     mode,
                     boxes,
@@ -159,7 +168,22 @@ def _tile_of(layout: Layout) -> tuple[int, ...]:
     return cast("tuple[int, ...]", tuple(sizes))
 
 
-def _strides_of(layout: Layout) -> tuple[list[int], list[int]]:
+def _divides(divisor: int, stride: Int) -> bool:
+    """Return whether a number is known to divide a stride."""
+    return construct.mod(stride, divisor) == 0
+
+
+def _typical(stride: Int) -> int:
+    """Return a stride for sizes that are large and alike, by which dimensions are ordered.
+
+    Any order of the outer dimensions is right; that of their strides is what TMA does best.
+    """
+    if not isinstance(stride, Expr):
+        return stride
+    return evaluate(stride, dict.fromkeys((s.name for s in symbols(stride)), _TYPICAL_SIZE))
+
+
+def _strides_of(layout: Layout) -> tuple[list[Int], list[Int]]:
     """Return shape and strides of the tensor, in elements."""
     if layout.window is not None:
         raise LegoError(
@@ -177,32 +201,43 @@ def _strides_of(layout: Layout) -> tuple[list[int], list[int]]:
             f"TMA addresses a tensor by strides: {e.message}",
             hint=e.hint or "a schedule without TMA takes any layout: --schedule=hmma",
         ) from None
-    numbers = [s for s in strides if isinstance(s, int)]
-    sizes = [n for n in shape if isinstance(n, int)]
-    if len(numbers) != len(shape) or len(sizes) != len(shape):
+    if len(strides) != len(shape) or not all(isinstance(s, int | Expr) for s in strides):
         raise LegoError(
             f"TMA: '{layout}' does not have one stride per dimension, but {tensor.to_strides()}",
             hint="TMA takes up to five dimensions of one stride each",
         )
-    return sizes, numbers
+    return list(shape), cast("list[Int]", list(strides))
 
 
-def _check(layout: Layout, shape: Sequence[int], strides: Sequence[int], element: int) -> None:
+def _check(layout: Layout, shape: Sequence[Int], strides: Sequence[Int], element: int) -> None:
     rank = len(shape)
     if not _RANKS[0] <= rank <= _RANKS[1]:
         raise LegoError(f"TMA takes tensors of 1 to 5 dimensions, '{layout}' has {rank}")
-    if max(shape) > _MOST_ELEMENTS or max(strides[1:], default=0) * element >= _STRIDES_END:
+    # What the launch computes is checked when it does.
+    sizes = [n for n in shape if isinstance(n, int)]
+    steps = [n * element for n in strides[1:] if isinstance(n, int)]
+    if max(sizes, default=0) > _MOST_ELEMENTS or max(steps, default=0) >= _STRIDES_END:
         raise LegoError(
             f"TMA takes up to {_MOST_ELEMENTS} elements along a dimension, and strides below "
             f"{_STRIDES_END} bytes; '{layout}' has more",
             hint="use a schedule without TMA",
         )
-    if strides[0] > 1:
+    if strides[0] not in (0, 1):
         raise LegoError(f"TMA: no dimension of '{layout}' is contiguous in memory")
     for n, stride in zip(shape[1:], strides[1:], strict=True):
-        if n > 1 and stride * element % _ALIGN:
+        if n == 1 or _divides(_ALIGN, row := construct.mul(stride, element)):
+            continue
+        if isinstance(row, Expr):
+            names = ", ".join(sorted(s.name for s in symbols(row)))
             raise LegoError(
-                f"TMA: a row of '{layout}' has {stride * element} bytes, no multiple of {_ALIGN}",
+                f"TMA: a row of '{layout}' has {row} bytes, and nothing says that {_ALIGN} divides "
+                f"that",
+                hint=f"say what divides {names}: {names}/{_ALIGN // element}, or use a schedule "
+                "without TMA",
+            )
+        else:
+            raise LegoError(
+                f"TMA: a row of '{layout}' has {row} bytes, no multiple of {_ALIGN}",
                 hint=f"pad the rows to a multiple of {_ALIGN // element} elements, "
                 "or use a schedule without TMA",
             )

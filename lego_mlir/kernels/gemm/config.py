@@ -12,6 +12,7 @@ from dataclasses import fields
 from typing import Any, ClassVar, Self
 
 from lego_mlir.algebra import Layout
+from lego_mlir.algebra.sizes import ceildiv
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.frontend import Workspace
 from lego_mlir.kernels.gemm.problem import Problem
@@ -104,7 +105,7 @@ class GemmConfig(ABC):
 
     def tiles(self, problem: Problem) -> tuple[int, int]:
         """Return the number of tiles that cover C, down and across."""
-        return -(-problem.m // self.tile[0]), -(-problem.n // self.tile[1])
+        return ceildiv(problem.m, self.tile[0]), ceildiv(problem.n, self.tile[1])
 
     def has_epilogue_registers(self, *, loads_tiles: bool) -> bool:
         """Return whether threads have registers for an epilogue of the usual size.
@@ -125,7 +126,7 @@ class GemmConfig(ABC):
     def grid(self, problem: Problem) -> tuple[int, int]:
         """Return the tiles of the grid, down and across."""
         counts = zip(self.tiles(problem), self.padding(problem), strict=True)
-        down, across = (-(-count // multiple) * multiple for count, multiple in counts)
+        down, across = (ceildiv(count, multiple) * multiple for count, multiple in counts)
         return down, across
 
     def k_iterations(self, problem: Problem) -> int:

@@ -7,7 +7,7 @@ from math import prod
 from typing import Any
 
 from lego_mlir.algebra import Layout, OrderBy, RegP, Row
-from lego_mlir.algebra.sizes import sizes_text
+from lego_mlir.algebra.sizes import ceildiv, sizes_text
 from lego_mlir.diagnostics import LegoError
 
 ALIGNMENT = 16
@@ -85,9 +85,9 @@ def tiled(layout: Layout, *tiles: Sequence[int]) -> Layout:
     Raises:
         LegoError: the layout cannot be tiled.
     """
-    dims = [n for n in layout.dims if isinstance(n, int)]
+    dims = layout.dims
     sizes = [prod(level) for level in zip(*tiles, strict=True)]
-    counts = [-(-n // size) for n, size in zip(dims, sizes, strict=True)]
+    counts = [ceildiv(n, size) for n, size in zip(dims, sizes, strict=True)]
     levels = [list(level) for level in tiles]
     if layout.view is None:
         return layout.TileBy(counts, *levels)

@@ -9,6 +9,7 @@ share one of A.
 from __future__ import annotations
 
 from lego_mlir.algebra import GenP, Layout, OrderBy, RegP, Row, row_groups, size_symbol
+from lego_mlir.index import Int
 from lego_mlir.kernels.gemm.matrices import transposed
 
 _R, _G, _S, _W = (size_symbol(name) for name in "RGSW")
@@ -19,8 +20,8 @@ S groups of W columns; see `raster_group_sizes`."""
 
 
 def raster_groups(
-    down: int,
-    across: int,
+    down: Int,
+    across: Int,
     raster_group: int,
     cluster: tuple[int, int] = (1, 1),
     batch: int | None = None,
@@ -29,7 +30,7 @@ def raster_groups(
 
     A raster group has at most `raster_group` rows of tiles, or if these are more, columns: the
     greatest number that divides C's. If that is less than half of `raster_group`, the groups are as
-    equal as they can be, the last one smaller.
+    equal as they can be, the last one smaller. Of sizes that only the launch knows, groups have one.
 
     Args:
         down: rows of tiles.
@@ -42,14 +43,14 @@ def raster_groups(
     rows, columns = down // high, across // wide  # of clusters
     limits = max(1, raster_group // high), max(1, raster_group // wide)
     group_rows, group_columns = _divisor(rows, limits[0]), _divisor(columns, limits[1])
-    is_by_rows = group_rows * high >= group_columns * wide
+    is_by_rows = _is_by_rows(rows, columns, group_rows * high, group_columns * wide)
     lead = [] if batch is None else [batch]
     group, n, most = (
         (group_rows, rows, limits[0]) if is_by_rows else (group_columns, columns, limits[1])
     )
-    if group < n and 2 * group < most:
+    if isinstance(n, int) and group < n and 2 * group < most:
         group_rows, group_columns = _group_size(rows, limits[0]), _group_size(columns, limits[1])
-        if group_rows * high >= group_columns * wide:
+        if _is_by_rows(rows, columns, group_rows * high, group_columns * wide):
             return _unequal_groups([*lead, rows, columns], group_rows, cluster)
         return transposed(_unequal_groups([*lead, columns, rows], group_columns, (wide, high)))
     if is_by_rows:
@@ -58,7 +59,7 @@ def raster_groups(
     else:
         dims = [rows, high, columns // group_columns, group_columns, wide]
         order = [2, 0, 3, 1, 4]
-    kept = [k for k, n in enumerate(dims) if n > 1]
+    kept = [k for k, n in enumerate(dims) if n != 1]
     order = [kept.index(k) for k in order if k in kept]
     if order == sorted(order):
         return OrderBy(Row(*lead, down, across))
@@ -67,7 +68,17 @@ def raster_groups(
     return OrderBy(permuted).GroupBy([*lead, down, across])
 
 
-def _unequal_groups(dims: list[int], group: int, cluster: tuple[int, int]) -> Layout:
+def _is_by_rows(rows: Int, columns: Int, height: int, width: int) -> bool:
+    """Return whether raster groups are rows of tiles, of this height; else columns, of this width.
+
+    The dimension that only the launch knows is not divided.
+    """
+    if isinstance(rows, int) and isinstance(columns, int):
+        return height >= width
+    return isinstance(rows, int)
+
+
+def _unequal_groups(dims: list[Int], group: int, cluster: tuple[int, int]) -> Layout:
     """Return raster groups of rows of clusters, the last one smaller than the others.
 
     Args:
@@ -94,11 +105,13 @@ def raster_group_sizes(down: int, across: int, raster_group: int) -> dict[str, i
     return {"R": 1, "G": down, "S": across // wide, "W": wide}
 
 
-def _group_size(n: int, most: int) -> int:
+def _group_size(n: Int, most: int) -> int:
     """Return the rows of groups of at most `most` of `n` rows, as equal as they can be."""
-    return -(-n // -(-n // most))
+    return -(-n // -(-n // most)) if isinstance(n, int) else 1
 
 
-def _divisor(n: int, most: int) -> int:
-    """Return the greatest divisor of `n` that is at most `most`."""
+def _divisor(n: Int, most: int) -> int:
+    """Return the greatest divisor of `n` that is at most `most`; 1 if only the launch knows `n`."""
+    if not isinstance(n, int):
+        return 1
     return next(d for d in range(min(n, most), 0, -1) if n % d == 0)

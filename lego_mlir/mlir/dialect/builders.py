@@ -215,8 +215,8 @@ def sum_slices(
 def tensor_map(
     buffer: Any,
     layout: Any,
-    shape: Sequence[int],
-    strides: Sequence[int],
+    shape: Sequence[int | str],
+    strides: Sequence[int | str],
     box: Sequence[int],
     swizzle: int,
     l2_promotion: int,
@@ -226,14 +226,15 @@ def tensor_map(
     Args:
         buffer: the tensor.
         layout: the attribute of its layout.
-        shape: sizes in elements, innermost first.
-        strides: in bytes, of all dimensions but the innermost.
+        shape: sizes in elements, innermost first; a text is an expression of `artifact.expressions`
+            that the launch evaluates.
+        strides: in bytes, of all dimensions but the innermost; texts as in `shape`.
         box: sizes in elements of what one copy moves, innermost first.
         swizzle: bytes of the swizzle mode, 0 for none.
         l2_promotion: bytes that a read brings into the L2 cache at least, 0 for those it reads.
     """
     arrays = ((SHAPE, shape), (STRIDES, strides), (BOX, box))
-    attributes = {name: ir.DenseI64ArrayAttr.get(list(numbers)) for name, numbers in arrays}
+    attributes = {name: _sizes(numbers) for name, numbers in arrays}
     i64 = ir.IntegerType.get_signless(64)
     for name, number in ((SWIZZLE, swizzle), (L2_PROMOTION, l2_promotion)):
         attributes[name] = ir.IntegerAttr.get(i64, number)
@@ -255,6 +256,16 @@ def _build(
 ) -> Any:
     return ir.Operation.create(
         name, results=list(results), operands=list(operands), attributes=attributes, loc=location
+    )
+
+
+def _sizes(sizes: Sequence[int | str]) -> Any:
+    """Return the attribute of sizes: an array of numbers, or of numbers and expressions."""
+    if all(isinstance(n, int) for n in sizes):
+        return ir.DenseI64ArrayAttr.get(list(sizes))
+    i64 = ir.IntegerType.get_signless(64)
+    return ir.ArrayAttr.get(
+        [ir.StringAttr.get(n) if isinstance(n, str) else ir.IntegerAttr.get(i64, n) for n in sizes]
     )
 
 

@@ -84,6 +84,13 @@ def bounds_of(op: Any) -> list[int] | None:
 def tensor_map_fields(op: Any) -> dict[str, Any]:
     """Return shape, strides, box, swizzle and L2 promotion of a lego.tensor_map by name."""
     fields: dict[str, Any] = {
-        name: tuple(ir.DenseI64ArrayAttr(op.attributes[name])) for name in (SHAPE, STRIDES, BOX)
+        name: _sizes_in(op.attributes[name]) for name in (SHAPE, STRIDES, BOX)
     }
     return fields | {name: op.attributes[name].value for name in (SWIZZLE, L2_PROMOTION)}
+
+
+def _sizes_in(attribute: Any) -> tuple[int | str, ...]:
+    """Return the numbers of an array, and the expressions among them as texts."""
+    if isinstance(attribute, ir.DenseI64ArrayAttr):
+        return tuple(attribute)
+    return tuple(n.value for n in ir.ArrayAttr(attribute))

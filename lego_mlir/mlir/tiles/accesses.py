@@ -190,9 +190,10 @@ def mask(layout: Layout, index: Sequence[Index], known: Sizes = ()) -> Any:
     return dialect.mask(attribute, _operands(layout, attribute, index, known))
 
 
-def inv(layout: Layout, flat: Index) -> list[Any]:
+def inv(layout: Layout, flat: Index, known: Sizes = ()) -> list[Any]:
     """Build a lego.inv of the index at a flat offset."""
-    return dialect.inv(layout_attribute(layout), layout.rank, _values([flat]))
+    attribute = layout_attribute(layout)
+    return dialect.inv(attribute, layout.rank, _operands(layout, attribute, [flat], known))
 
 
 def alloc(layout: Layout, element: Any) -> Any:

@@ -91,7 +91,7 @@ class ColumnSlices:
             tile = tile_of(op, self._step.pass_context)
             if len(tile.whole) == 2:
                 layout, index = self._sliced_index(tile, (0, 1))
-                made = store(self._slices[op.operands[0]], layout, tile.buffer, index)
+                made = store(self._slices[op.operands[0]], layout, tile.buffer, index, tile.sizes)
                 _keep_attributes(op, made)
                 return
         elif is_elementwise(op):
@@ -125,7 +125,7 @@ class ColumnSlices:
             case dialect.LOAD:
                 tile = tile_of(op, self._step.pass_context)
                 layout, index = self._sliced_index(tile, axes)
-                found = load(layout, tile.buffer, index)
+                found = load(layout, tile.buffer, index, tile.sizes)
                 _keep_attributes(op, found.owner)
                 return found
             case "vector.broadcast":

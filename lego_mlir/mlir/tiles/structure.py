@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from math import gcd
+from operator import mul
 from typing import Any
 
 from lego_mlir.mlir import dialect
@@ -33,11 +35,32 @@ def known_size(value: Any, pass_context: PassContext) -> int | None:
     return size if isinstance(size, int) else None
 
 
-def set_launch_size(launch: Any, which: int, size: int) -> None:
-    """Set one of the six sizes of a launch: grid x, y, z, then block x, y, z."""
+def known_divisor(value: Any, pass_context: PassContext) -> int:
+    """Return a number that divides a size, the size itself if it is known; 1 if nothing is."""
+    number = known_size(value, pass_context)
+    if number is not None or isinstance(value, ir.BlockArgument):
+        return 1 if number is None else number
+    join = _DIVISORS.get(value.owner.name)
+    if join is None:
+        return 1
+    return join(*(known_divisor(operand, pass_context) for operand in value.owner.operands))
+
+
+_DIVISORS: dict[str, Callable[[int, int], int]] = {
+    "arith.muli": mul,
+    "arith.addi": gcd,
+    "arith.minsi": gcd,
+    "arith.maxsi": gcd,
+}
+
+
+def set_launch_size(launch: Any, which: int, size: Any) -> None:
+    """Set one of the six sizes of a launch, grid x, y, z, then block x, y, z, to a number or value."""
     first = next(iter(ir.DenseI32ArrayAttr(launch.attributes["operandSegmentSizes"])))
     with ir.InsertionPoint(launch), launch.location:
-        launch.operands[first + which] = arith.ConstantOp(ir.IndexType.get(), size).result
+        if isinstance(size, int):
+            size = arith.ConstantOp(ir.IndexType.get(), size).result
+        launch.operands[first + which] = size
 
 
 def move(operations: Iterable[Any], before: Any) -> None:

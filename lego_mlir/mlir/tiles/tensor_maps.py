@@ -6,6 +6,11 @@ is a tile of one tensor, and has one map:
 
     %map = "lego.tensor_map"(%a) {box = array<i64: 64, 128>, swizzle = 128 : i64, ...}
 
+If only the launch knows the tensor's sizes, it evaluates those of the map:
+
+    %x = "lego.load"(%a, %m, %k, %M) {layout = #A, slice = array<i64: 2, 3>}
+    %map = "lego.tensor_map"(%a) {shape = [64, "a0.d0"], strides = array<i64: 128>, ...}
+
 A tile of one of several tensors, which the kernel picks,
 
     %t = "lego.pick"(%which, %a, %b)
@@ -20,22 +25,29 @@ has a map for each. They are consecutive in one parameter of the kernel:
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from lego_mlir.algebra import Layout, OrderBy, Row
 from lego_mlir.analysis.instructions.tma_boxes import TensorMapBoxes, tensor_map_boxes
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.hardware.limits import TENSOR_MAP_BYTES
+from lego_mlir.index import Int
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import arith, ir
+from lego_mlir.mlir.context import Source
+from lego_mlir.mlir.launch_sizes.known import known_expression, known_value
 from lego_mlir.mlir.layouts import layout_attribute
 from lego_mlir.mlir.lowering.buffers import sources_of
 from lego_mlir.mlir.lowering.lower_tables import checked_table_values
 from lego_mlir.mlir.schedule.transform_step import TransformStep
 from lego_mlir.mlir.tiles.accesses import Tile, apply
 from lego_mlir.mlir.tiles.pointers import element_bytes, i32_constant
+
+KnownSizes: TypeAlias = tuple[int | str, ...]
+"""Sizes that are numbers, or texts of expressions that the launch evaluates."""
 
 _DYNAMIC = -(1 << 31)
 """Marks an index of llvm.getelementptr that is an operand."""
@@ -114,13 +126,6 @@ class TensorMaps:
         """Return the number of a tile's tensor, and the tile in each possible tensor."""
         owner = None if isinstance(tile.buffer, ir.BlockArgument) else tile.buffer.owner.operation
         if owner is None or owner.name != dialect.PICK:
-            if tile.sizes:
-                raise self._step.error(
-                    f"TMA needs tensors of constant sizes, but '{tile.layout}' has "
-                    + ", ".join(name for name, _ in tile.sizes),
-                    tile.op,
-                    hint="give the sizes values in lego.sizes, or by --set",
-                )
             return None, [tile]
         number, *buffers = list(owner.operands)
         known = [self._numbers(tile, name, value, number) for name, value in tile.sizes]
@@ -152,9 +157,13 @@ class TensorMaps:
             raise self._step.error(e.message, tile.op, e.hint) from None
 
     def _made_of(self, tile: Tile, found: TensorMapBoxes) -> Any:
-        key = (tile.buffer, found.dims, found.shape, found.strides, found.box, found.swizzle)
+        shape, strides = (
+            known_sizes(self._step.pass_context.source, tile.op, sizes, dict(tile.sizes))
+            for sizes in (found.shape, found.strides)
+        )
+        key = (tile.buffer, found.dims, shape, strides, found.box, found.swizzle)
         if key not in self._made:
-            self._made[key] = self._make(tile, found)
+            self._made[key] = self._make(tile, found, shape, strides)
         return self._made[key]
 
     def _joined(self, maps: list[Any], tile: Tile) -> Any:
@@ -165,18 +174,52 @@ class TensorMaps:
                 self._made[key] = dialect.tensor_maps(maps)
         return self._made[key]
 
-    def _make(self, tile: Tile, found: TensorMapBoxes) -> Any:
+    def _make(
+        self, tile: Tile, found: TensorMapBoxes, shape: KnownSizes, strides: KnownSizes
+    ) -> Any:
         layout = layout_attribute(tile.layout)
         with ir.InsertionPoint(self._launch), tile.op.location:
             return dialect.tensor_map(
                 tile.buffer,
                 layout,
-                found.shape,
-                found.strides,
+                shape,
+                strides,
                 found.box,
                 found.swizzle,
                 self._l2_promotion or found.l2_promotion,
             )
+
+
+def known_sizes(
+    source: Source, op: Any, sizes: Sequence[Int], values: Mapping[str, Any]
+) -> KnownSizes:
+    """Return sizes of a tensor map as the launch knows them: numbers, and texts of expressions.
+
+    Args:
+        source: the module's text, in which errors are shown.
+        op: the access whose tensor it is.
+        sizes: numbers, and expressions of the symbols of the access's layout.
+        values: those of the symbols, by name.
+
+    Raises:
+        LegoError: a size depends on what only the kernel knows.
+    """
+
+    def known(size: Int) -> int | str:
+        if isinstance(size, int):
+            return size
+        found = known_expression(size, lambda symbol: known_value(values[symbol.name]))
+        if found is None:
+            raise source.error(
+                f"TMA needs a tensor whose sizes the launch knows, and {size!r} is known only to "
+                "the kernel",
+                op.location,
+                hint="sizes that the launch knows are those of arguments, scalar arguments, and "
+                "what the host computes of them",
+            )
+        return str(found)
+
+    return tuple(known(size) for size in sizes)
 
 
 def require_alignment(shared: Tile, alignment: int) -> None:
@@ -208,16 +251,15 @@ class TileCoordinates:
             tile: the tile.
             maps: its tensor maps.
         """
-        views = [_levels(layout) for layout in maps.layouts]
+        views = [_inner_levels(layout) for layout in maps.layouts]
         rank = len(views[0][0])
         coordinates = []
         for dim in maps.shape.dims:
-            # Any number of tiles gives the same coordinates: take the largest of the tensors.
             sizes = [max(view[level][dim] for view in views) for level in range(len(views[0]))]
             # TMA fills in zeros for a tile that begins beyond the end, as the last one of a split K
-            # may, so the first size is no bound: a row-major order needs it for nothing else.
-            row = OrderBy(Row(_MOST_OFFSETS // prod(sizes[1:]), *sizes[1:]))
-            index = [tile.index[level * rank + dim] for level in range(len(sizes))]
+            # may, so the number of tiles is no bound: a row-major order needs it for nothing else.
+            row = OrderBy(Row(_MOST_OFFSETS // prod(sizes), *sizes))
+            index = [tile.index[level * rank + dim] for level in range(1 + len(sizes))]
             known = [i if isinstance(i, int) else 0 for i in index]
             rest = tuple(0 if i is None or isinstance(i, int) else i for i in index)
             coordinates.append(Coordinate(self._of(row, rest), int(row.apply(*known))))
@@ -257,7 +299,7 @@ def add_i32(value: Any, other: Any) -> Any:
     return arith.AddIOp(value, other).result
 
 
-def _levels(layout: Layout) -> list[tuple[int, ...]]:
-    """Return the sizes of a tiled tensor, level by level."""
+def _inner_levels(layout: Layout) -> list[tuple[int, ...]]:
+    """Return the sizes of a tiled tensor, level by level, without its numbers of tiles."""
     assert layout.view is not None
-    return [tuple(int(n) for n in sizes) for sizes in layout.view.tiles]
+    return [tuple(int(n) for n in sizes) for sizes in layout.view.tiles[1:]]

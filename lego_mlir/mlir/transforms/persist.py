@@ -7,7 +7,13 @@ becomes, with `persistent_ctas = 132`,
     gpu.launch blocks(%b, …) in (%c132, …) { scf.for %t = %b to %tiles step %c132 { body(%t) } }
 
 Each CTA runs its prologue once, and the next tile's loads run while a tile is stored. A launch with
-no more CTAs than `persistent_ctas` is unchanged.
+no more CTAs than `persistent_ctas` is unchanged. If only the launch knows the number of tiles, it
+launches no more CTAs than there are:
+
+    %ctas = arith.minsi %tiles, %c132
+    gpu.launch blocks(%b, …) in (%ctas, …) { scf.for %t = %b to %tiles step %c132 { body(%t) } }
+
+`persistent_ctas = 0` changes nothing.
 """
 
 from __future__ import annotations
@@ -15,7 +21,7 @@ from __future__ import annotations
 from typing import Any
 
 from lego_mlir.mlir import dialect
-from lego_mlir.mlir.bindings import ir, scf
+from lego_mlir.mlir.bindings import arith, ir, scf
 from lego_mlir.mlir.lowering.indices.index_reader import launch_sizes
 from lego_mlir.mlir.modules import operations_in
 from lego_mlir.mlir.schedule.transform_step import TransformStep, transform
@@ -28,28 +34,41 @@ from lego_mlir.mlir.tiles.structure import body_of, known_size, move, set_launch
 def persist(step: TransformStep) -> list[list[Any]]:
     """Rewrite launches so that at most `persistent_ctas` CTAs compute all tiles."""
     persistent_ctas = step.number("persistent_ctas")
+    if persistent_ctas == 0:
+        return []
     for launch in step.payload():
         if launch.name != "gpu.launch":
             raise step.error(f"looked for a gpu.launch, found '{launch.name}'", launch)
         sizes = [known_size(size, step.pass_context) for size in launch_sizes(launch)[:3]]
-        if None in sizes or sizes[1:] != [1, 1]:
+        tiles = launch_sizes(launch)[0]
+        if sizes[1:] != [1, 1]:
             raise step.error(
-                f"looked for a grid of known size along x, found {sizes}",
+                f"looked for a grid along x, found {sizes}",
                 launch,
                 hint="use a one-dimensional grid: CTA ids along x, mapped to tiles by a layout",
             )
-        (tiles, _, _) = sizes
-        if tiles is not None and tiles > persistent_ctas:
-            _loop(launch, tiles, persistent_ctas)
+        with ir.InsertionPoint(launch), launch.location:
+            most = constant(persistent_ctas)
+            if sizes[0] is None:
+                _loop(launch, tiles, persistent_ctas, arith.MinSIOp(tiles, most).result)
+            elif sizes[0] > persistent_ctas:
+                _loop(launch, constant(sizes[0]), persistent_ctas, most)
     return []
 
 
-def _loop(launch: Any, tiles: int, persistent_ctas: int) -> None:
+def _loop(launch: Any, all_tiles: Any, persistent_ctas: int, ctas: Any) -> None:
+    """Make the loop over tiles.
+
+    Args:
+        launch: the launch.
+        all_tiles: the number of tiles, a value of the host.
+        persistent_ctas: the step of the loop.
+        ctas: the CTAs to launch, a value of the host.
+    """
     body = body_of(launch)
     cta_id, grid = body.arguments[0], body.arguments[6]
     inside = [op.operation for op in body.operations][:-1]
     with ir.InsertionPoint.at_block_begin(body), launch.location:
-        all_tiles = constant(tiles)
         loop = scf.ForOp(cta_id, all_tiles, constant(persistent_ctas))
         with ir.InsertionPoint(loop.body):
             end = scf.YieldOp([]).operation
@@ -66,4 +85,4 @@ def _loop(launch: Any, tiles: int, persistent_ctas: int) -> None:
         stands_for = {"gpu.block_id": loop.induction_variable, "gpu.grid_dim": all_tiles}
         if op.name in stands_for and "dim x" in str(op.attributes["dimension"]):
             op.results[0].replace_all_uses_with(stands_for[op.name])
-    set_launch_size(launch, 0, persistent_ctas)
+    set_launch_size(launch, 0, ctas)

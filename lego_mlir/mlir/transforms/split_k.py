@@ -32,17 +32,18 @@ reuse the shared memory of the tiles of A or B, which leaves space for more stag
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
-from lego_mlir.algebra import Layout, OrderBy, Row
+from lego_mlir.algebra import Layout, OrderBy, Row, size_symbol
 from lego_mlir.hardware.limits import MMA_COLUMNS
+from lego_mlir.index import Int, Sym
 from lego_mlir.mlir import dialect
-from lego_mlir.mlir.bindings import ir
+from lego_mlir.mlir.bindings import arith, ir
 from lego_mlir.mlir.layouts import layout_attribute
 from lego_mlir.mlir.lowering.indices.index_reader import launch_sizes
 from lego_mlir.mlir.modules import operations_in
 from lego_mlir.mlir.schedule.transform_step import TransformStep, transform
-from lego_mlir.mlir.tiles.accesses import apply, constant, inv
+from lego_mlir.mlir.tiles.accesses import Sizes, apply, constant, inv
 from lego_mlir.mlir.tiles.column_slices import ColumnSlices
 from lego_mlir.mlir.tiles.main_loop import MainLoop, find_main_loop
 from lego_mlir.mlir.tiles.structure import body_of, is_zero, known_size, set_launch_size
@@ -88,7 +89,7 @@ def _split_through_l2(step: TransformStep, launch: Any, split_k: int) -> bool:
     _check_accumulator(step, main_loop)
     iterations, tiles = _slice_iterations(step, main_loop, split_k), _tiles(step, launch)
     # CTAs of a cluster have consecutive ids: tiles that share operands, of one slice.
-    ctas = OrderBy(Row(split_k, tiles))
+    ctas = OrderBy(Row(split_k, tiles.size))
     op.operands[2] = _number_ctas(launch, ctas, tiles, main_loop, iterations, slice_at=0)
     i64 = ir.IntegerType.get_signless(64)
     op.attributes[dialect.SLICES] = ir.IntegerAttr.get(i64, split_k)
@@ -96,7 +97,7 @@ def _split_through_l2(step: TransformStep, launch: Any, split_k: int) -> bool:
 
 
 def _number_ctas(
-    launch: Any, ctas: Layout, tiles: int, main_loop: MainLoop, iterations: int, *, slice_at: int
+    launch: Any, ctas: Layout, tiles: _Tiles, main_loop: MainLoop, iterations: int, *, slice_at: int
 ) -> Any:
     """Launch a CTA for each slice of each tile; return the number of a CTA's slice.
 
@@ -111,14 +112,13 @@ def _number_ctas(
     body = body_of(launch)
     block, count = body.arguments[0], body.arguments[6]
     with ir.InsertionPoint.at_block_begin(body), launch.location:
-        numbers = inv(ctas, block)
+        numbers = inv(ctas, block, tiles.known)
         k_slice, tile = numbers[slice_at], numbers[1 - slice_at]
         _replace_uses(block, tile)
-        if any(True for _ in count.uses):
-            _replace_uses(count, constant(tiles))
+    count.replace_all_uses_with(tiles.value)
     split_k = ctas.dims[slice_at]
     assert isinstance(split_k, int)
-    set_launch_size(launch, 0, tiles * split_k)
+    set_launch_size(launch, 0, tiles.times(split_k, launch))
     _shorten(main_loop, k_slice, split_k, iterations)
     return k_slice
 
@@ -134,7 +134,7 @@ def _split(step: TransformStep, launch: Any, split_k: int, *, over_ring: bool) -
             f"fragments of {MMA_COLUMNS} columns",
             main_loop.contract,
         )
-    ctas = OrderBy(Row(tiles, split_k))
+    ctas = OrderBy(Row(tiles.size, split_k))
     k_slice = _number_ctas(launch, ctas, tiles, main_loop, iterations, slice_at=1)
     i64 = ir.IntegerType.get_signless(64)
     launch.attributes[dialect.CLUSTER] = ir.IntegerAttr.get(i64, split_k)
@@ -210,13 +210,34 @@ def _slice_iterations(step: TransformStep, main_loop: MainLoop, split_k: int) ->
     return each
 
 
-def _tiles(step: TransformStep, launch: Any) -> int:
-    """Return the number of output tiles, which is the grid size before the split."""
+class _Tiles(NamedTuple):
+    """The number of output tiles, which is the grid size before the split.
+
+    Attributes:
+        size: the number, or the symbol of one that only the launch knows.
+        value: the same, as a value of the host.
+    """
+
+    size: Int
+    value: Any
+
+    @property
+    def known(self) -> Sizes:
+        """The value of the symbol, if it is one."""
+        return ((self.size.name, self.value),) if isinstance(self.size, Sym) else ()
+
+    def times(self, n: int, launch: Any) -> Any:
+        """Return `n` times as many: a number, or a value before the launch."""
+        if isinstance(self.size, int):
+            return self.size * n
+        with ir.InsertionPoint(launch), launch.location:
+            return arith.MulIOp(self.value, constant(n)).result
+
+
+def _tiles(step: TransformStep, launch: Any) -> _Tiles:
+    """Return the number of output tiles."""
     if dialect.CLUSTER in launch.attributes:
         raise step.error("the launch has clusters already", launch)
-    tiles = known_size(launch_sizes(launch)[0], step.pass_context)
-    if tiles is None:
-        raise step.error("looked for a grid of constant size along x", launch)
     for op in operations_in(launch):
         if op.name in ("gpu.block_id", "gpu.grid_dim"):
             raise step.error(
@@ -224,7 +245,12 @@ def _tiles(step: TransformStep, launch: Any) -> int:
                 op,
                 hint="use the block arguments of the gpu.launch",
             )
-    return tiles
+    value = launch_sizes(launch)[0]
+    number = known_size(value, step.pass_context)
+    if number is None:
+        return _Tiles(size_symbol("tiles"), value)
+    with ir.InsertionPoint(launch), launch.location:
+        return _Tiles(number, constant(number))
 
 
 def _shorten(main_loop: MainLoop, k_slice: Any, split_k: int, iterations: int) -> None:

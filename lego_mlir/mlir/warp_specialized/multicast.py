@@ -14,13 +14,14 @@ Source: PTX ISA 9.7.9.27 (cp.async.bulk.tensor, .multicast::cluster).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from lego_mlir.algebra import Layout, OrderBy, Row
+from lego_mlir.index import Sym
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import arith, ir
 from lego_mlir.mlir.emit import nvvm
@@ -29,7 +30,7 @@ from lego_mlir.mlir.schedule.transform_step import TransformStep
 from lego_mlir.mlir.tiles.accesses import apply, inv
 from lego_mlir.mlir.tiles.main_loop import LoadedOperand, MainLoop
 from lego_mlir.mlir.tiles.pointers import i32_constant
-from lego_mlir.mlir.tiles.structure import body_of, depends_on, known_size
+from lego_mlir.mlir.tiles.structure import body_of, depends_on, known_divisor, known_size
 
 MULTICAST = "multicast"
 """The attribute of a store to the shared memory of several CTAs of a cluster: `TileSharing.sizes`
@@ -143,12 +144,14 @@ def cluster_sharing(
 
 def _check_divisible(step: TransformStep, launch: Any, main_loop: MainLoop, cluster: int) -> None:
     """Check that every CTA of a cluster has a tile when one has: the others would wait forever."""
-    grid = known_size(launch_sizes(launch)[0], step.pass_context)
-    tiles = _count(step, launch, main_loop)
-    for count, what in ((grid, "CTAs"), (tiles, "tiles")):
-        if count is None or count % cluster:
+    counts = (launch_sizes(launch)[0], "CTAs"), (_count(launch, main_loop), "tiles")
+    for count, what in counts:
+        if known_divisor(count, step.pass_context) % cluster:
+            number = known_size(count, step.pass_context)
             raise step.error(
-                f"{count} {what} are no multiple of a cluster's {cluster} CTAs",
+                f"{number} {what} are no multiple of a cluster's {cluster} CTAs"
+                if number is not None
+                else f"the number of {what} is not known to be a multiple of a cluster's {cluster}",
                 launch,
                 hint="a cluster size that divides CTAs and tiles, or " + step.option("cluster", 1),
             )
@@ -165,24 +168,31 @@ def _tile_sharing(
     alone = TileSharing((cluster, 1, 1))
     if cluster == 1 or operand.is_switch or depends_on(operand.tiles[0].buffer, number):
         return alone
-    count = _count(step, launch, main_loop)
-    assert count is not None, "_check_divisible refuses unknown counts"
+    numbers = _numbers(known_size(_count(launch, main_loop), step.pass_context), cluster)
     indices = []
     for index in operand.tiles[0].index:
         if index is None or not depends_on(index, number):
             continue
-        values = _by_number(step, index, number, np.arange(count))
+        values = _by_number(step, index, number, numbers)
         if values is None:
             return alone
         indices.append(values.reshape(-1, cluster))
     return widest_sharing(indices, cluster)
 
 
-def _count(step: TransformStep, launch: Any, main_loop: MainLoop) -> int | None:
-    """Return the number of tiles, or of CTAs with one tile each."""
+def _count(launch: Any, main_loop: MainLoop) -> Any:
+    """Return the number of tiles, or of CTAs with one tile each, as a value."""
     outer = main_loop.outer
-    size = launch_sizes(launch)[0] if outer is None else outer.operands[1]
-    return known_size(size, step.pass_context)
+    return launch_sizes(launch)[0] if outer is None else outer.operands[1]
+
+
+def _numbers(count: int | None, cluster: int) -> Any:
+    """Return the numbers of all CTAs as an array; if only the launch knows how many there are,
+    expressions for those of any cluster."""
+    if count is not None:
+        return np.arange(count)
+    first = cluster * Sym("cluster", 0)
+    return np.array([first + rank for rank in range(cluster)], dtype=object)
 
 
 def _by_number(step: TransformStep, value: Any, number: Any, numbers: Any) -> Any:
@@ -192,7 +202,7 @@ def _by_number(step: TransformStep, value: Any, number: Any, numbers: Any) -> An
         step: the transform step.
         value: the index. What it depends on besides counts as 0: it is the same in all CTAs.
         number: the value of that number.
-        numbers: all numbers, an array.
+        numbers: an array of numbers, or of expressions.
     """
     if value == number:
         return numbers
@@ -201,13 +211,27 @@ def _by_number(step: TransformStep, value: Any, number: Any, numbers: Any) -> An
     op = None if hasattr(value, "arg_number") else value.owner.operation
     if op is None or op.name not in (dialect.INV, dialect.APPLY):
         return None
-    operands = [_by_number(step, operand, number, numbers) for operand in op.operands]
-    if any(operand is None for operand in operands):
-        return None
     layout = step.pass_context.layouts.of(op)
+    if layout.symbols and numbers.dtype != object:
+        return None
+    # The values of the layout's symbols come last, and are the same in all CTAs.
+    operands = list(op.operands)[: len(op.operands) - len(layout.symbols)]
+    known = [_by_number(step, operand, number, numbers) for operand in operands]
+    if any(operand is None for operand in known):
+        return None
     if op.name == dialect.APPLY:
-        return np.asarray(layout.apply(*operands))
-    return np.asarray(layout.inv(*operands)[list(op.results).index(value)])
+        return _each(layout.apply, known)[0]
+    return _each(layout.inv, known)[list(op.results).index(value)]
+
+
+def _each(function: Callable[..., Any], operands: Sequence[Any]) -> list[Any]:
+    """Return the arrays of a function's results on arrays, of numbers at once."""
+    if operands[0].dtype != object:
+        found = function(*operands)
+        return [np.asarray(x) for x in (found if isinstance(found, tuple) else (found,))]
+    rows = [function(*each) for each in zip(*operands, strict=True)]
+    columns = zip(*(row if isinstance(row, tuple) else (row,) for row in rows), strict=True)
+    return [np.array(column, dtype=object) for column in columns]
 
 
 def widest_sharing(indices: Sequence[Any], cluster: int) -> TileSharing:

@@ -23,6 +23,7 @@ from typing import Any
 
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import arith, ir, scf, ub
+from lego_mlir.mlir.launch_sizes.known import known_value
 from lego_mlir.mlir.modules import named_attributes
 from lego_mlir.mlir.schedule.transform_step import TransformStep
 from lego_mlir.mlir.tiles.accesses import tile_of
@@ -50,8 +51,15 @@ class OverlappedEpilogue:
         chunk = step.pass_context.layouts(op.attributes[dialect.SHARED], op.location)
         sizes = [n for n in chunk.dims if isinstance(n, int)]
         self.count = prod(tile.shape) // prod(sizes) // groups
-        self._indices = list(op.operands)[2:]
         limits = [n for n, i in zip(tile.layout.dims, tile.index, strict=True) if i is not None]
+        operands = list(op.operands)[2:]
+        self._indices, self._sizes = operands[: len(limits)], operands[len(limits) :]
+        if any(known_value(size) is None for size in self._sizes):
+            raise step.error(
+                "an overlapped epilogue stores to a tensor whose sizes the launch knows",
+                op,
+                hint=step.option("overlap_epilogue", 0),
+            )
         self.bounds = (0, *(n if isinstance(n, int) else 0 for n in limits), 0)
 
     def initial(self) -> list[Any]:
@@ -86,7 +94,8 @@ class OverlappedEpilogue:
         *indices, value = carried
         attributes = named_attributes(self.op)
         attributes[dialect.CHUNK] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), number)
-        dialect.store(value, self.op.operands[1], indices, attributes, self.op.location)
+        where = [*indices, *self._sizes]
+        dialect.store(value, self.op.operands[1], where, attributes, self.op.location)
 
 
 @dataclass(frozen=True, slots=True)
