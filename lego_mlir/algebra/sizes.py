@@ -127,6 +127,18 @@ def unified(sizes: Iterable[Int]) -> dict[Sym, Int]:
     return {s: whole(s) for variants in found.values() for s in variants}
 
 
+def cofactor(size: Int, symbol: Sym) -> Int | None:
+    """Return what a symbol is multiplied by in a size; `None` if it is no factor of the size.
+
+    >>> M, N = size_symbol("M"), size_symbol("N")
+    >>> cofactor(200 * M * N, M)
+    200*N
+    """
+    factor = construct.floordiv(size, symbol)
+    is_free = symbol not in symbols(factor)
+    return factor if is_free and construct.mul(factor, symbol) == size else None
+
+
 def ceildiv(a: Any, b: Any) -> Any:
     """Return `a / b` rounded up: how many tiles of size `b` cover `a` elements.
 

@@ -26,6 +26,7 @@ from lego_mlir.frontend.control.debugging import check, printf
 from lego_mlir.frontend.control.loops import fold, loop, while_
 from lego_mlir.frontend.host.argument_types import EmptyType, Scalar, ScalarType, Tensor, TensorType
 from lego_mlir.frontend.host.kernel import Kernel, KernelCall, kernel
+from lego_mlir.frontend.host.kernel_choice import KernelChoice
 from lego_mlir.frontend.host.sequence import KernelSequence, Workspace, sequence
 from lego_mlir.frontend.mathematics import (
     abs,
@@ -92,6 +93,7 @@ __all__ = [
     "EmptyType",
     "Kernel",
     "KernelCall",
+    "KernelChoice",
     "KernelSequence",
     "Scalar",
     "ScalarType",

@@ -11,7 +11,7 @@ from lego_mlir import kernels
 from lego_mlir.algebra import OrderBy, Row
 from lego_mlir.compiler.stages import DEFAULT_TARGET
 from lego_mlir.diagnostics import LegoError
-from lego_mlir.frontend import Kernel, KernelSequence, TensorType, Value
+from lego_mlir.frontend import Kernel, KernelChoice, KernelSequence, TensorType, Value
 from lego_mlir.kernels.gemm.arguments import check_types
 from lego_mlir.torch import operators, tensors
 
@@ -154,7 +154,7 @@ def _kernel(
     target: str | None,
     *,
     has_bias: bool,
-) -> Kernel | KernelSequence:
+) -> Kernel | KernelSequence | KernelChoice:
     """Return the kernel of a GEMM of matrices with these shapes and strides."""
     (*batch, m, k), n = a, b[-1]
     dtype, out = (tensors.name_of(dtype, "matmul") for dtype in dtypes)

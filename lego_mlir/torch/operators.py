@@ -9,14 +9,14 @@ from typing import Any
 import torch
 
 from lego_mlir.compiler.stages import DEFAULT_TARGET
-from lego_mlir.frontend import Kernel, KernelSequence
+from lego_mlir.frontend import Kernel, KernelChoice, KernelSequence
 
 NAMESPACE = "lego"
 
 _MOST_KERNELS = 4096
 """Kernels that are kept."""
 
-_kernels: dict[Hashable, Kernel | KernelSequence] = {}
+_kernels: dict[Hashable, Kernel | KernelSequence | KernelChoice] = {}
 _making = threading.RLock()
 _library = torch.library.Library(NAMESPACE, "FRAGMENT")
 
@@ -63,7 +63,7 @@ def register_in(
 
 def launch(
     key: tuple[Hashable, ...],
-    build: Callable[[str | None], Kernel | KernelSequence],
+    build: Callable[[str | None], Kernel | KernelSequence | KernelChoice],
     *tensors: torch.Tensor,
 ) -> None:
     """Launch the kernel of a problem, which is built and compiled once.
@@ -92,8 +92,8 @@ def launch(
 
 
 def _built(
-    device: torch.device, build: Callable[[str | None], Kernel | KernelSequence]
-) -> Kernel | KernelSequence:
+    device: torch.device, build: Callable[[str | None], Kernel | KernelSequence | KernelChoice]
+) -> Kernel | KernelSequence | KernelChoice:
     if device.type != "cuda":
         return build(DEFAULT_TARGET)
     with torch.cuda.device(device):

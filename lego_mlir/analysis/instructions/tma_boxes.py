@@ -180,7 +180,7 @@ def _typical(stride: Int) -> int:
     """
     if not isinstance(stride, Expr):
         return stride
-    return evaluate(stride, dict.fromkeys((s.name for s in symbols(stride)), _TYPICAL_SIZE))
+    return int(evaluate(stride, {s.name: _TYPICAL_SIZE for s in symbols(stride)}))
 
 
 def _strides_of(layout: Layout) -> tuple[list[Int], list[Int]]:
@@ -228,19 +228,17 @@ def _check(layout: Layout, shape: Sequence[Int], strides: Sequence[Int], element
         if n == 1 or _divides(_ALIGN, row := construct.mul(stride, element)):
             continue
         if isinstance(row, Expr):
-            names = ", ".join(sorted(s.name for s in symbols(row)))
             raise LegoError(
                 f"TMA: a row of '{layout}' has {row} bytes, and nothing says that {_ALIGN} divides "
-                f"that",
-                hint=f"say what divides {names}: {names}/{_ALIGN // element}, or use a schedule "
-                "without TMA",
+                "that",
+                hint=f"say in the layout what divides its sizes, as in N/{_ALIGN // element}, or "
+                "use a schedule without TMA",
             )
-        else:
-            raise LegoError(
-                f"TMA: a row of '{layout}' has {row} bytes, no multiple of {_ALIGN}",
-                hint=f"pad the rows to a multiple of {_ALIGN // element} elements, "
-                "or use a schedule without TMA",
-            )
+        raise LegoError(
+            f"TMA: a row of '{layout}' has {row} bytes, no multiple of {_ALIGN}",
+            hint=f"pad the rows to a multiple of {_ALIGN // element} elements, "
+            "or use a schedule without TMA",
+        )
 
 
 def _boxes(

@@ -69,6 +69,11 @@ class TensorType:
         return self.layout.tensor_shape if _is_row_major(self.layout) else (self.layout.size,)
 
     @property
+    def array_shape(self) -> tuple[Int, ...]:
+        """The shape of an array that is passed: the tensor's, whose strides are the layout's."""
+        return self.layout.tensor_shape
+
+    @property
     def symbols(self) -> tuple[Sym, ...]:
         """The sizes and strides that only the launch knows, in order."""
         steps = [n for n in self.strides or () if isinstance(n, Sym)]

@@ -7,10 +7,11 @@ them: additions, multiplications, divisions and remainders that round down, mini
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
+from lego_mlir.algebra.sizes import cofactor
 from lego_mlir.frontend.host.argument_types import Parameter, TensorType
-from lego_mlir.index import Int, Sym
+from lego_mlir.index import Int, Sym, symbols
 from lego_mlir.index.fold import Algebra
 from lego_mlir.index.nodes import FloorDiv, Max, Min, Mod, Mul, Poly
 from lego_mlir.mlir.bindings import ir
@@ -71,15 +72,56 @@ def host_sizes(parameters: Mapping[str, Parameter], buffers: Mapping[str, Any]) 
         buffers: their memrefs.
     """
     found: dict[Sym, Any] = {}
-    for name, kind in parameters.items():
-        if not isinstance(kind, TensorType):
-            continue
-        for dim, n in enumerate(kind.shape):
-            if isinstance(n, Sym) and n not in found:
-                operands = [buffers[name], _constant(dim)]
-                index = ir.IndexType.get()
-                found[n] = ir.Operation.create("memref.dim", [index], operands).result
+    for source in size_sources(parameters):
+        operands = [buffers[source.parameter], _constant(source.dim)]
+        size = ir.Operation.create("memref.dim", [ir.IndexType.get()], operands).result
+        if source.cofactor != 1:
+            known = {s.name: value for s, value in found.items()}
+            size = _made("arith.floordivsi", size, HostArithmetic(known)(source.cofactor))
+        found[source.symbol] = size
     return found
+
+
+class SizeSource(NamedTuple):
+    """What tells a size that only the launch knows: the size of a buffer, divided by others.
+
+    Attributes:
+        symbol: the size.
+        parameter: the tensor.
+        dim: the dimension of its buffer.
+        cofactor: what that dimension is besides the size; it has sizes of earlier sources.
+    """
+
+    symbol: Sym
+    parameter: str
+    dim: int
+    cofactor: Int
+
+
+def size_sources(parameters: Mapping[str, Parameter]) -> list[SizeSource]:
+    """Return what tells the sizes that only the launch knows, as far as they are told.
+
+    Args:
+        parameters: the types of a host function's arguments by name.
+    """
+    sizes = [
+        (name, dim, n)
+        for name, kind in parameters.items()
+        if isinstance(kind, TensorType)
+        for dim, n in enumerate(kind.shape)
+        if not isinstance(n, int)
+    ]
+    sizes.sort(key=lambda size: not isinstance(size[2], Sym))  # what needs no division first
+    found: dict[Sym, SizeSource] = {}
+    count = -1
+    while len(found) > count:  # one may follow from another that did
+        count = len(found)
+        for name, dim, n in sizes:
+            unknown = [s for s in symbols(n) if s not in found]
+            factor = cofactor(n, unknown[0]) if len(unknown) == 1 else None
+            if factor is not None:
+                found[unknown[0]] = SizeSource(unknown[0], name, dim, factor)
+    return list(found.values())
 
 
 def _constant(x: int) -> Any:

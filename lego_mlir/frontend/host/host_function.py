@@ -25,7 +25,7 @@ from lego_mlir.diagnostics import LegoError, Location, SlowCodeError
 from lego_mlir.frontend.host.argument_types import Parameter, TensorType
 from lego_mlir.frontend.host.fingerprint import NoFingerprint, fingerprint
 from lego_mlir.frontend.host.host_arithmetic import host_sizes
-from lego_mlir.frontend.host.launch_classes import ANY_SIZES, LaunchClass, RunTimeSizes
+from lego_mlir.frontend.host.launch_classes import LaunchClass, RunTimeSizes
 from lego_mlir.frontend.host.parameters import (
     argument_attributes,
     mlir_type,
@@ -244,7 +244,8 @@ class HostFunction(ABC):
         Raises:
             LegoError: a step changes a result: names the first that does; or there are no tiles.
         """
-        compilation = self.compilation(sizes=self._class_of(arrays))
+        known = self.run_time_sizes
+        compilation = self.compilation(sizes=known.of_launch(arrays) if known else None)
         return step_checks.check_each_step(compilation, arrays, orders)
 
     def _functions(self) -> dict[str, Callable[..., Any]]:
@@ -266,14 +267,9 @@ class HostFunction(ABC):
         """Compile the kernel for a device and arrays, by default with checks in the simulator."""
         check = device.name == "sim" if check is None else check
         target = device.target or DEFAULT_TARGET
-        return self.compile(target, check=check, sizes=self._class_of(arrays, sizes))
-
-    def _class_of(
-        self, arrays: Sequence[Any], sizes: Mapping[str, int] | None = None
-    ) -> LaunchClass:
-        """Return the class of a launch on arrays, of which some may be missing."""
         known = self.run_time_sizes
-        return known.of_arrays(arrays, sizes) if known else ANY_SIZES
+        found = known.of_launch(arrays, sizes) if known else None
+        return self.compile(target, check=check, sizes=found)
 
     def compile(
         self,

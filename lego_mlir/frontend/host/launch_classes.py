@@ -19,6 +19,7 @@ import numpy as np
 from lego_mlir.algebra.sizes import size_text
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.frontend.host.argument_types import Parameter, TensorType
+from lego_mlir.frontend.host.host_arithmetic import size_sources
 from lego_mlir.index import Int, Sym, evaluate
 from lego_mlir.runtime import torch_tensors, views
 from lego_mlir.runtime.launch_sizes.extents import row_major
@@ -112,19 +113,22 @@ class RunTimeSizes:
     def _found_sources(self) -> dict[str, list[Source]]:
         found: dict[str, list[Source]] = {name: [] for name in self.names}
         for name, kind in self._tensors.items():
-            for is_stride, entries in ((False, kind.shape), (True, kind.strides or ())):
+            for is_stride, entries in ((False, kind.array_shape), (True, kind.strides or ())):
                 for dim, n in enumerate(entries):
                     if isinstance(n, Sym):
                         found[n.name].append((self._numbers[name], dim, is_stride))
+        told = {source.symbol.name for source in size_sources(self._parameters)}
         for symbol, sources in found.items():
-            if not sources:
+            is_stride = any(is_stride for _, _, is_stride in sources)
+            if not sources or not (is_stride or symbol in told):
                 name = next(
                     n for n, t in self._tensors.items() if symbol in {s.name for s in t.symbols}
                 )
                 raise LegoError(
                     f"parameter '{name}': no tensor has a dimension of the size {symbol}, so that "
                     "nothing says what it is",
-                    hint=f'one tensor is declared as lg.Tensor["f32", "{symbol}, ..."]',
+                    hint=f'one tensor is declared as lg.Tensor["f32", "{symbol}, ..."], row-major '
+                    "or with strides: M, N : 1, S",
                 )
         return found
 
@@ -214,18 +218,18 @@ class RunTimeSizes:
             if kind.symbols and all(s.name in sizes for s in kind.layout.symbols)
         }
 
-    def of_arrays(
+    def of_launch(
         self, arrays: Sequence[Any], given: Mapping[str, int] | None = None
-    ) -> LaunchClass:
-        """Return the class of a launch on arrays, of which some may be `None` or missing.
+    ) -> dict[str, int]:
+        """Return the sizes by name of a launch on arrays, of which some may be `None` or missing.
 
         Args:
             arrays: one a parameter, in order.
             given: sizes by name.
 
         Raises:
-            LegoError: an array does not have the dimensions of its parameter, a size is above its
-                largest bound, or no array says what a size is.
+            LegoError: an array does not have the dimensions of its parameter, or no array says what
+                a size is.
         """
         sizes = dict(given or {})
         for name, kind in self._tensors.items():
@@ -234,12 +238,13 @@ class RunTimeSizes:
             if array is None or not kind.symbols:
                 continue
             shape, steps = _shape_and_strides(array, name)
-            if len(shape) != len(kind.shape):
+            declared = kind.array_shape
+            if len(shape) != len(declared):
                 raise LegoError(
-                    f"argument '{name}' has {len(kind.shape)} dimensions, "
-                    f"{', '.join(map(str, kind.shape))}, the array has the shape {list(shape)}"
+                    f"argument '{name}' has {len(declared)} dimensions, "
+                    f"{', '.join(map(str, declared))}, the array has the shape {list(shape)}"
                 )
-            found = [*zip(kind.shape, shape, strict=True)]
+            found = [*zip(declared, shape, strict=True)]
             found += zip(kind.strides or (), steps, strict=False)
             for n, value in found:
                 if isinstance(n, Sym):
@@ -251,7 +256,12 @@ class RunTimeSizes:
                 f"no array says what the size {missing[0]} is",
                 hint=f"pass one for argument '{argument}', or by run(..., sizes=...) the size",
             )
-        return self.of_sizes(sizes)
+        return sizes
+
+    def reader(self, name: str) -> Callable[[Sequence[Any]], int]:
+        """Return the function that reads a size from tensors that have `shape`."""
+        number, dim, _ = self._sources[name][0]
+        return lambda arrays: int(arrays[number].shape[dim])
 
     def _argument(self, number: int) -> str:
         return next(name for name, n in self._numbers.items() if n == number)

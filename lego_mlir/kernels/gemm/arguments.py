@@ -9,6 +9,7 @@ from lego_mlir.algebra.sizes import sizes_text
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.frontend import TensorType
 from lego_mlir.hardware.targets import Target
+from lego_mlir.index import Int
 from lego_mlir.kernels.gemm.kernel import Epilogue, Operand
 from lego_mlir.kernels.gemm.planner import EpilogueKind
 
@@ -91,7 +92,7 @@ def check_types(
     return accumulator, out
 
 
-def epilogue_kind(operands: Mapping[str, Operand], shape: tuple[int, int]) -> EpilogueKind:
+def epilogue_kind(operands: Mapping[str, Operand], shape: tuple[Int, int]) -> EpilogueKind:
     """Return what an epilogue computes with besides the accumulator."""
     is_matrix = (
         isinstance(kind, TensorType) and tuple(kind.layout.dims) == shape
@@ -101,7 +102,7 @@ def epilogue_kind(operands: Mapping[str, Operand], shape: tuple[int, int]) -> Ep
 
 
 def check_operands(
-    operands: Mapping[str, Operand], epilogue: Epilogue | None, shape: tuple[int, int]
+    operands: Mapping[str, Operand], epilogue: Epilogue | None, shape: tuple[Int, int]
 ) -> None:
     """Check the parameters that an epilogue adds."""
     if operands and epilogue is None:

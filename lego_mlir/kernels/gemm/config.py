@@ -65,14 +65,11 @@ class GemmConfig(ABC):
     def params(self, problem: Problem) -> Mapping[str, int]:
         """Return the values of the schedule's parameters."""
 
-    def grouped_params(
-        self, problem: Problem, tiles: int, *, pdl: bool = True
-    ) -> Mapping[str, int]:
+    def grouped_params(self, problem: Problem, *, pdl: bool = True) -> Mapping[str, int]:
         """Return the parameters for several GEMMs in one launch.
 
         Args:
             problem: one of the GEMMs.
-            tiles: tiles of all GEMMs together.
             pdl: whether the launch may use programmatic dependent launch.
         """
         return self.params(problem)

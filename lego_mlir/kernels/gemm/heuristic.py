@@ -7,7 +7,7 @@ cost model, and chooses: the config that the tuned table has, else the one with 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.hardware.specs import GpuSpec
@@ -51,6 +51,18 @@ class Heuristic(Protocol):
             problem: the GEMM.
             target: the GPU architecture.
             gpu: the card; the target's default card if `None`.
+        """
+        ...
+
+    def microseconds(
+        self, problem: Problem, configs: Sequence[Any], gpu: GpuSpec
+    ) -> Sequence[float]:
+        """Return the estimated times of configs of the heuristic's kind.
+
+        Args:
+            problem: the GEMM.
+            configs: the configs.
+            gpu: the card.
         """
         ...
 

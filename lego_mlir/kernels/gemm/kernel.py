@@ -40,6 +40,7 @@ class TiledGemm:
         is_transposed: whether the kernel computes the transpose of C, so that the operand A of the
             problem is the kernel's parameter b, and B is a.
         stores_by_threads: whether threads store C, whose rows TMA does not take.
+        workspaces: the names of the config's workspaces, which the kernel takes last.
     """
 
     problem: Problem
@@ -48,6 +49,7 @@ class TiledGemm:
     batch_rank: int
     is_transposed: bool
     stores_by_threads: bool = False
+    workspaces: tuple[str, ...] = ()
 
     @property
     def padding(self) -> tuple[int, int]:
@@ -96,12 +98,11 @@ def gemm_body(
     )
     shared_a, shared_b, shared_c = config.shared_layouts(problem)
     warps = config.warp_layout
-    workspaces = list(config.workspaces(problem, accumulator))
 
     def matmul(a: Any, b: Any, c: Any, **values: Any) -> None:
         x, y = (b, a) if gemm.is_transposed else (a, b)
         batch, i, j = _tile_index(gemm)
-        memory = [values.pop(name) for name in workspaces]
+        memory = [values.pop(name) for name in gemm.workspaces]
 
         @fold(config.k_iterations(problem), zeros((m, n), accumulator))
         def total(step: Any, total: Any) -> Value:
@@ -123,7 +124,7 @@ def gemm_body(
         written = c.view(tiles_c).staged(shared_c, by_threads=gemm.stores_by_threads)
         written[*_by_level(*batch, i, j), *whole] = result.to(problem.out)
 
-    names = ("a", "b", "c", *operands, *workspaces)
+    names = ("a", "b", "c", *operands, *gemm.workspaces)
     matmul.__signature__ = Signature(  # type: ignore[attr-defined]
         [Parameter(name, Parameter.POSITIONAL_OR_KEYWORD) for name in names]
     )

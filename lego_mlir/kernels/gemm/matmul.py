@@ -5,50 +5,37 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
-from math import prod
 
 from lego_mlir import runtime
-from lego_mlir.algebra import Layout, OrderBy, Row
-from lego_mlir.algebra.sizes import sizes_text
+from lego_mlir.algebra import Layout
 from lego_mlir.artifact import Artifact
 from lego_mlir.compiler.stages import DEFAULT_TARGET
 from lego_mlir.diagnostics import LegoError
-from lego_mlir.frontend import Kernel, KernelSequence, TensorType, kernel, sequence
-from lego_mlir.hardware.limits import MAX_GRID_DIMS
+from lego_mlir.frontend import Kernel, KernelChoice, KernelSequence, TensorType
 from lego_mlir.hardware.specs import card_named
 from lego_mlir.hardware.targets import Target
 from lego_mlir.kernels.gemm import tuner
+from lego_mlir.kernels.gemm.any_rows.matmul import matmul_of_any_rows, rows_of
 from lego_mlir.kernels.gemm.arguments import (
     check_operands,
     check_sizes,
     check_types,
     epilogue_kind,
 )
+from lego_mlir.kernels.gemm.build import Request, build
 from lego_mlir.kernels.gemm.config import GemmConfig
 from lego_mlir.kernels.gemm.empty import empty_matmul
-from lego_mlir.kernels.gemm.gemv.body import gemv_body
-from lego_mlir.kernels.gemm.gemv.config import GemvConfig
-from lego_mlir.kernels.gemm.kernel import Epilogue, Operand, TiledGemm, gemm_body
-from lego_mlir.kernels.gemm.matrices import ALIGNMENT, layout_of, order_of, transposed
-from lego_mlir.kernels.gemm.planner import (
-    GEMV,
-    HMMA,
-    WGMMA,
-    Plan,
-    byte_copy_warning,
-    fallback_warning,
-    plan,
-    ways,
-)
+from lego_mlir.kernels.gemm.kernel import Epilogue, Operand
+from lego_mlir.kernels.gemm.matrices import ALIGNMENT, layout_of, order_of
+from lego_mlir.kernels.gemm.planner import byte_copy_warning, fallback_warning, plan, ways
 from lego_mlir.kernels.gemm.problem import Problem
-from lego_mlir.kernels.gemm.unaligned.repitch import copy_name, repitch_kernel
 
 _ALTERNATIVES = 8
 """Configs that are tried after one whose machine code spills registers."""
 
 
 def matmul(
-    m: int,
+    m: int | None,
     n: int,
     k: int,
     dtype: str = "f16",
@@ -67,7 +54,8 @@ def matmul(
     promote: int = 0,
     alignment: int = ALIGNMENT,
     tune: bool | None = None,
-) -> Kernel | KernelSequence:
+    configs: int = 4,
+) -> Kernel | KernelSequence | KernelChoice:
     """Return a kernel that computes C = A B, or a batch of such GEMMs.
 
         matmul(4096, 4096, 4096)(a, b, c)
@@ -77,7 +65,8 @@ def matmul(
     a kernel is slower, because a wide access cannot start at every row.
 
     Args:
-        m: rows of A and C. Without rows or columns nothing is launched.
+        m: rows of A and C. Without rows or columns nothing is launched. `None` if only a launch
+            knows them; layouts and operands then call them M.
         n: columns of B and C.
         k: columns of A, rows of B. If it is 0, C is zeros, or what the epilogue makes of them.
         dtype: element type of A and B: f16, bf16, i8, f8E4M3FN or f8E5M2.
@@ -109,46 +98,59 @@ def matmul(
         tune: whether the GPU in this machine times the best five configs by their estimates, unless
             it did before; see `kernels.gemm.tuner`. By default if `LEGO_MLIR_TUNE` is 1. Nothing is
             timed if the caller gives a config, a schedule or `promote`.
+        configs: with m = `None` the configs that are compiled at most, in a range of rows each.
 
     Raises:
         LegoError: a size, a type or a layout is wrong, or the target has no such instruction.
     """
     is_tuned = config is None and schedule is None and not promote and tuner.is_wanted(tune)
     target, model = _machine(target, is_needed=is_tuned)
-    sizes = (m, n, k) if batch is None else (m, n, k, batch)
-    check_sizes("matmul", sizes, least=0)
+    rows = rows_of(a) if m is None else m
+    known = (1 if m is None else m, n, k)
+    sizes = known if batch is None else (*known, batch)
+    check_sizes("matmul", sizes, least=1 if m is None else 0)
     accumulator, out = check_types("matmul", dtype, out, target, promote)
     lead = () if batch is None else (batch,)
     if 0 in sizes:
 
         def of_zeros(k: int, a: Layout, b: Layout) -> Kernel | KernelSequence:
-            return matmul(
+            made = matmul(
                 m, n, k, dtype, out=out, a=a, b=b, c=c, batch=batch, epilogue=epilogue,
                 operands=operands, config=config, rasterization=rasterization, schedule=schedule,
                 target=target, promote=promote, alignment=alignment,
             )  # fmt: skip
+            assert not isinstance(made, KernelChoice)  # m is known
+            return made
 
         return empty_matmul(
             sizes, (dtype, out), {"a": a, "b": b, "c": c}, operands or {}, alignment, of_zeros
         )
     layouts = [
         layout_of(what, layout, (*lead, *shape))
-        for what, layout, shape in (("a", a, (m, k)), ("b", b, (k, n)), ("c", c, (m, n)))
+        for what, layout, shape in (("a", a, (rows, k)), ("b", b, (k, n)), ("c", c, (rows, n)))
     ]
-    order_a, order_b, order_c = map(order_of, layouts)
-    problem = Problem(m, n, k, dtype, out, order_a, order_b, order_c, batch or 1)
     types = {
         name: TensorType(kind, layout, alignment)
         for name, kind, layout in zip("abc", (dtype, dtype, out), layouts, strict=True)
     }
     extra = dict(operands or {})
-    check_operands(extra, epilogue, (m, n))
+    check_operands(extra, epilogue, (rows, n))
+    request = Request(types, accumulator, batch, epilogue, extra, rasterization)
+    parsed = Target.parse(target)
+    if m is None:
+        if tune:
+            raise LegoError(
+                "matmul: tune=True, and only the launch knows the rows",
+                hint="tune=False, or give the number of rows",
+            )
+        return matmul_of_any_rows(request, n, k, parsed, schedule, config, promote, configs)
+    order_a, order_b, order_c = map(order_of, layouts)
+    problem = Problem(m, n, k, dtype, out, order_a, order_b, order_c, batch or 1)
     kind = epilogue_kind(extra, (m, n)) if epilogue is not None else None
     gpu = card_named(model) if model else None
-    parsed = Target.parse(target)
     is_chosen = config is None and schedule is None and not promote
 
-    def with_config(config: GemmConfig) -> Kernel | KernelSequence:
+    def with_config(config: GemmConfig) -> Kernel | KernelSequence | KernelChoice:
         return matmul(
             m, n, k, dtype, out=out, a=a, b=b, c=c, batch=batch, epilogue=epilogue,
             operands=operands, config=config, rasterization=rasterization, target=target,
@@ -160,84 +162,24 @@ def matmul(
 
     if is_tuned:
 
-        def build(config: GemmConfig) -> Artifact:
+        def compiled(config: GemmConfig) -> Artifact:
             return with_config(config).compile(target)
 
-        config = _tuned(problem, all_ways(), model, build, tune)
+        config = _tuned(problem, all_ways(), model, compiled, tune)
     chosen = plan(problem, layouts, parsed, schedule, config, promote, alignment, gpu, kind)
     if chosen.why_not_wgmma is not None:
         warnings.warn(fallback_warning("matmul", chosen.why_not_wgmma), stacklevel=2)
     elif not problem.is_along_k:
         warnings.warn(byte_copy_warning("matmul", problem), stacklevel=2)
-    repitched, done = chosen.remedies.repitched, chosen.remedies
-    given = dict(zip("abc", layouts, strict=True)) | {n: r.target for n, r in repitched.items()}
-    layout_a, layout_b, layout_c = given.values()
-    if chosen.is_transposed:
-        layout_b, layout_a, layout_c = (transposed(layout) for layout in given.values())
-    order = _rasterization(rasterization, chosen, batch)
-    tiles = prod(chosen.config.grid(chosen.problem))
-    if tiles * problem.batch > MAX_GRID_DIMS[0]:
-        raise LegoError(
-            f"matmul: C has {tiles * problem.batch} tiles of {chosen.config.tile[0]}×"
-            f"{chosen.config.tile[1]}, and a grid at most {MAX_GRID_DIMS[0]} CTAs",
-            hint="multiply parts of the matrices",
-        )
-    gemm = TiledGemm(
-        chosen.problem,
-        chosen.config,
-        order,
-        len(lead),
-        chosen.is_transposed,
-        done.stores_by_threads,
-    )
-    matrices = (layout_a, layout_b, layout_c)
-    if isinstance(chosen.config, GemvConfig):
-        body = gemv_body(gemm, chosen.config, matrices, accumulator, epilogue, extra)
-    else:
-        body = gemm_body(gemm, matrices, accumulator, epilogue, extra)
-    copies = {name: TensorType(dtype, r.target, ALIGNMENT) for name, r in repitched.items()}
-    workspaces = chosen.config.workspaces(chosen.problem, accumulator)
-    memory = {
-        name: TensorType(w.dtype, OrderBy(Row(*w.shape)), ALIGNMENT)
-        for name, w in workspaces.items()
-    }
-    reference = _reference(dtype, chosen) if epilogue is None else None
-    multiply = kernel(
-        grid=(tiles * problem.batch,)
-        if order.rank == 3
-        else (tiles, problem.batch, chosen.config.grid_slices),
-        block=chosen.config.threads,
-        reference=reference,
-        parameters={**types, **copies, **extra, **memory},
-        schedule=None if chosen.schedule == GEMV else chosen.schedule,
-        params=chosen.config.params(chosen.problem),
-        strict=True,
-        explanation=lambda: chosen.explanation,
-        pdl=chosen.schedule in (GEMV, HMMA),
-    )(body)
+    made = build(request, chosen)
 
-    def alternatives() -> Iterator[Kernel | KernelSequence]:
+    def alternatives() -> Iterator[Kernel | KernelSequence | KernelChoice]:
         others = (config for config in all_ways() if config != chosen.config)
         return map(with_config, islice(others, _ALTERNATIVES))
 
-    if not repitched and not workspaces:
-        if is_chosen:
-            multiply.alternatives = alternatives
-        return multiply
-    names = {name: copy_name(name) for name in repitched}
-    several = sequence(
-        "matmul",
-        [*([repitch_kernel(repitched)] if repitched else []), multiply.on(**names)],
-        parameters={**types, **extra},
-        workspaces={
-            **{names[name]: repitch.workspace for name, repitch in repitched.items()},
-            **workspaces,
-        },
-        reference=reference,
-    )
     if is_chosen:
-        several.alternatives = alternatives
-    return several
+        made.alternatives = alternatives
+    return made
 
 
 def _machine(target: str | None, *, is_needed: bool) -> tuple[str, str | None]:
@@ -281,32 +223,3 @@ def _tuned(
             )
         return None
     return tuner.tuned_config(model, problem, configs, build)
-
-
-def _reference(dtype: str, chosen: Plan) -> str:
-    """Return the reference; that of `wgmma` on 8-bit floats allows for its short accumulators."""
-    return "coarse_matmul" if chosen.schedule == WGMMA and dtype.startswith("f8") else "matmul"
-
-
-def _rasterization(layout: Layout | None, chosen: Plan, batch: int | None) -> Layout:
-    """Return the rasterization: `layout` after a check, or the config's.
-
-    Raises:
-        LegoError: the layout does not have the sizes of C in tiles.
-    """
-    config, problem = chosen.config, chosen.problem
-    if layout is None:
-        return config.rasterization(problem, batch)
-    tiles = config.grid(problem)
-    has_batch = config.is_batch_rasterized and batch is not None
-    if tuple(layout.dims) != ((batch, *tiles) if has_batch else tiles):
-        also = f"the batch has {batch} GEMMs, and " if has_batch else ""
-        raise LegoError(
-            f"matmul: the layout rasterization = '{layout}' has the sizes "
-            f"{sizes_text(layout.dims)}, but {also}the grid has {tiles[0]}×{tiles[1]} tiles of "
-            f"{config.tile[0]}×{config.tile[1]}",
-            hint="a layout of the tiles, such as OrderBy(Row("
-            + ("batch, " if has_batch else "")
-            + "down, across))",
-        )
-    return layout

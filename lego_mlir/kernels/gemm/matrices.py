@@ -9,12 +9,13 @@ from typing import Any
 from lego_mlir.algebra import Layout, OrderBy, RegP, Row
 from lego_mlir.algebra.sizes import ceildiv, sizes_text
 from lego_mlir.diagnostics import LegoError
+from lego_mlir.index import Int
 
 ALIGNMENT = 16
 """Bytes that the address of every matrix is a multiple of."""
 
 
-def layout_of(what: str, layout: Layout | None, shape: Sequence[int]) -> Layout:
+def layout_of(what: str, layout: Layout | None, shape: Sequence[Int]) -> Layout:
     """Return the layout of a tensor of this shape: `layout`, or row-major if it is `None`.
 
     Args:

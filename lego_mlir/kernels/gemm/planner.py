@@ -81,7 +81,7 @@ class Plan:
     @property
     def explanation(self) -> str:
         """The config that was chosen, its parameters, and the estimates of the best configs."""
-        canonical = _canonical(self.problem)[0]
+        canonical = with_row_major_c(self.problem)[0]
         gpu = (self.gpu or spec_of(self.target)).name
         p = self.problem
         batch = f", batch of {p.batch}" if p.batch > 1 else ""
@@ -135,7 +135,7 @@ def plan(
     """
     check_config("matmul", config)
     needed = needed_for_wgmma(problem, layouts, target, alignment)
-    canonical, is_transposed = _canonical(problem)
+    canonical, is_transposed = with_row_major_c(problem)
     gpu = gpu or spec_of(target)
     considered: list[Option] = []
     if schedule is None and config is None and not promote:
@@ -152,7 +152,7 @@ def plan(
     if config is not None and schedule in {WGMMA, HMMA, GEMV} - {config.schedule}:
         raise _wrong_schedule("matmul", config, schedule)
     done = needed if schedule == WGMMA and isinstance(needed, Remedies) else NO_REMEDIES
-    canonical, _ = _canonical(done.multiplied(problem))
+    canonical, _ = with_row_major_c(done.multiplied(problem))
     if config is None:
         heuristic = HEURISTICS.get(schedule, mma_heuristic)
         config = heuristic.choose(canonical, target, promote)
@@ -233,12 +233,12 @@ def _options(
 
 def ranked_configs(problem: Problem, target: Target, schedule: str) -> list[GemmConfig]:
     """Return the configs of a GEMM for a schedule, those with the best estimates first."""
-    canonical = _canonical(problem)[0]
+    canonical = with_row_major_c(problem)[0]
     heuristic = HEURISTICS.get(schedule, mma_heuristic)
     return [found.config for found in heuristic.rank(canonical, target)]
 
 
-def _canonical(problem: Problem) -> tuple[Problem, bool]:
+def with_row_major_c(problem: Problem) -> tuple[Problem, bool]:
     """Return the GEMM with a row-major C, and whether it is the transpose of `problem`.
 
     Tiles of C are stored by rows, so a column-major C is computed as C' = B' A'.

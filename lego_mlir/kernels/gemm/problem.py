@@ -12,7 +12,7 @@ class Problem:
     """A GEMM, as far as its config depends on it.
 
     Attributes:
-        m: rows of A and of C.
+        m: rows of A and of C; as those of n, a symbol where only the launch knows their number.
         n: columns of B and of C.
         k: columns of A, rows of B.
         dtype: element type of A and B.

@@ -30,7 +30,8 @@ def raster_groups(
 
     A raster group has at most `raster_group` rows of tiles, or if these are more, columns: the
     greatest number that divides C's. If that is less than half of `raster_group`, the groups are as
-    equal as they can be, the last one smaller. Of sizes that only the launch knows, groups have one.
+    equal as they can be, the last one smaller. They are not divided along a dimension whose size
+    only the launch knows.
 
     Args:
         down: rows of tiles.

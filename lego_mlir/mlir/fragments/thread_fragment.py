@@ -189,7 +189,7 @@ class ThreadFragment:
     def load(self, tile: Tile, axes: Axes) -> FragmentValue:
         """Load the thread's fragment of a tile, or of a row or column of one."""
         layout, index, at = self._subdivided(tile, axes)
-        value = accesses.load(layout, tile.buffer, index)
+        value = accesses.load(layout, tile.buffer, index, tile.sizes)
         if dialect.OTHER in tile.op.attributes:
             value.owner.attributes[dialect.OTHER] = tile.op.attributes[dialect.OTHER]
         row = _reshaped(value, [prod(value.type.shape)])
@@ -220,7 +220,7 @@ class ThreadFragment:
         for position in self.positions():
             pair = as_vector(fragment.at(*position))
             row = vector.InsertStridedSliceOp(pair, row, [at(*position)], [1]).result
-        accesses.store(_reshaped(row, sizes), layout, tile.buffer, index)
+        accesses.store(_reshaped(row, sizes), layout, tile.buffer, index, tile.sizes)
 
     def writers(
         self, tile: Tile, distances: Sequence[int]

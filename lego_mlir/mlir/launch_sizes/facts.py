@@ -1,10 +1,12 @@
 """The facts that arguments promise by themselves, and the symbols of layouts that they bind.
 
-A symbol of an argument's layout is the size of the buffer's dimension that the layout calls so. It
-has the scope of the host function: the same name in two layouts is one size.
+A symbol of an argument's layout is the size of the buffer's dimension that the layout calls so, or
+follows from the size of a buffer of one dimension. It has the scope of the host function: the same
+name in two layouts is one size.
 
     %x: memref<?x64xf32> {lego.layout = #lego.layout<"OrderBy(Row(M, 64))">}     M is a0.d0
     %y: memref<?xf32> {lego.layout = #lego.layout<"OrderBy(Row(M))">}            a1.d0 a0.d0 ==
+    %z: memref<?xf32> {lego.layout = #lego.layout<"OrderBy(Col(M, N))">}         N is a2.d0 a0.d0 //
 """
 
 from __future__ import annotations
@@ -17,7 +19,8 @@ from typing import Any
 
 from lego_mlir.algebra import Layout
 from lego_mlir.algebra.blocks import Sizes
-from lego_mlir.index import Sym
+from lego_mlir.algebra.sizes import cofactor
+from lego_mlir.index import Int, Sym, symbols
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.launch_sizes.known import (
@@ -50,23 +53,36 @@ class PromisedFact:
 def bound_symbols(func: Any, layouts: Layouts) -> dict[str, Known]:
     """Return what the launch knows each symbol of the arguments' layouts to be.
 
-    A symbol that is no size of a buffer by itself, as in `Row(M*N)`, is missing.
+    A symbol that no size of a buffer tells, as of two in `Col(M, N)`, is missing.
     """
     found: dict[str, Known] = {}
+    products: list[tuple[Known, Int]] = []
     for position, kind, _, sizes in _layouts(func, layouts):
         for dim, size in enumerate(sizes):
             if isinstance(size, Sym):
                 found.setdefault(size.name, _size(position, kind, dim))
+            else:
+                products.append((_size(position, kind, dim), size))
+    count = -1
+    while len(found) > count:  # one may follow from another that did
+        count = len(found)
+        for own, size in products:
+            unknown = [s for s in symbols(size) if s.name not in found]
+            factor = cofactor(size, unknown[0]) if len(unknown) == 1 else None
+            if factor is not None:
+                known = known_expression(factor, lambda symbol: found.get(symbol.name))
+                if known is not None:
+                    found[unknown[0].name] = own // known
     return found
 
 
 def promised_facts(func: Any, layouts: Layouts) -> Iterator[PromisedFact]:
     """Yield what the arguments of a host function promise of their sizes and strides."""
-    symbols = bound_symbols(func, layouts)
+    bound = bound_symbols(func, layouts)
     for position, kind, layout, sizes in _layouts(func, layouts):
         for dim, size in enumerate(sizes):
             own = _size(position, kind, dim)
-            expected = known_expression(size, lambda symbol: symbols.get(symbol.name))
+            expected = known_expression(size, lambda symbol: bound.get(symbol.name))
             if expected is None or expected == own:
                 continue
             says = f"but its layout '{layout}' says that it is {size!r}"

@@ -55,7 +55,7 @@ _DIVISORS: dict[str, Callable[[int, int], int]] = {
 
 
 def set_launch_size(launch: Any, which: int, size: Any) -> None:
-    """Set one of the six sizes of a launch, grid x, y, z, then block x, y, z, to a number or value."""
+    """Set one of the six sizes of a launch to a number or a value: grid, then block, x, y, z."""
     first = next(iter(ir.DenseI32ArrayAttr(launch.attributes["operandSegmentSizes"])))
     with ir.InsertionPoint(launch), launch.location:
         if isinstance(size, int):

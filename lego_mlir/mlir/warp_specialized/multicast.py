@@ -187,8 +187,10 @@ def _count(launch: Any, main_loop: MainLoop) -> Any:
 
 
 def _numbers(count: int | None, cluster: int) -> Any:
-    """Return the numbers of all CTAs as an array; if only the launch knows how many there are,
-    expressions for those of any cluster."""
+    """Return the numbers of all CTAs as an array.
+
+    If only the launch knows how many there are, they are expressions for the CTAs of any cluster.
+    """
     if count is not None:
         return np.arange(count)
     first = cluster * Sym("cluster", 0)

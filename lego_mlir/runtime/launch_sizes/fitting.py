@@ -107,6 +107,9 @@ def of_tensor_shape(argument: Argument, shape: tuple[int, ...], position: int) -
     Returns:
         The argument with numbers for sizes and symbols; None if it cannot have this shape, or if
         the shape does not tell them.
+
+    Raises:
+        LegoError: the sizes break what the layout promises of them.
     """
     if argument.layout is None:
         fits = agrees(shape, argument.shape or ())
@@ -118,7 +121,13 @@ def of_tensor_shape(argument: Argument, shape: tuple[int, ...], position: int) -
     if len(sizes) != len(shape):
         return None
     found = {s.name: n for s, n in zip(sizes, shape, strict=True) if isinstance(s, Sym)}
-    bound = parse_layout(argument.layout, found).tensor_shape
+    try:
+        bound = parse_layout(argument.layout, found).tensor_shape
+    except LegoError as e:
+        raise LegoError(
+            f"argument '{argument.name}' has the layout {argument.layout}, the array has the shape "
+            f"{list(shape)}: {e.message}"
+        ) from None
     buffer = list(argument.shape or ())
     if len(buffer) == len(shape):  # a row-major tensor is its buffer
         buffer = [n if own is None else own for own, n in zip(buffer, shape, strict=True)]
@@ -129,6 +138,8 @@ def of_tensor_shape(argument: Argument, shape: tuple[int, ...], position: int) -
             if buffer[leaf.dimension] not in (None, found[name]):
                 return None
             buffer[leaf.dimension] = found[name]
+    if buffer == [None]:  # of one dimension, it holds all elements
+        buffer = [prod(shape)]
     if bound != shape or None in buffer or any(name not in found for name, _ in argument.symbols):
         return None
     symbols = tuple((name, str(found[name])) for name, _ in argument.symbols)

@@ -220,10 +220,10 @@ GOOD = by_rows(64, 64)
             "not have one stride per dimension",
         ),
         (
-            parse_layout("OrderBy(Row(M, 64)).TileBy([M/64, 1], [64, 64])"),
-            GOOD,
+            parse_layout("OrderBy(Row(64, M)).TileBy([1, M/4], [64, 4])"),
+            OrderBy(Row(64, 4)),
             2,
-            "not have one stride per dimension",
+            r"a row of .* has 2\*M bytes, and nothing says that 16 divides",
         ),
         (
             OrderBy(Row(*[2] * 5, 64)).TileBy([2] * 5 + [1], [1] * 5 + [64]),
@@ -270,3 +270,17 @@ def test_rows_that_begin_inside_of_a_line_are_promoted_to_one_line(
     layout = tiled(tensor, tuple(map(int, tensor.dims)), tile)
     found = tensor_map_boxes(layout, whole(by_rows(rows, 64, 2)), 2)
     assert found.l2_promotion == promotion
+
+
+def test_sizes_that_the_launch_knows() -> None:
+    """The map's sizes are expressions; what divides them follows from the layout."""
+    rows = parse_layout("OrderBy(Row(M, 64)).TileBy([ceildiv(M, 64), 1], [64, 64])")
+    (m,) = rows.symbols
+    found = tensor_map_boxes(rows, GOOD[:, :], 2)
+    assert (found.shape, found.strides, found.box) == ((64, m), (128,), (64, 64))
+    batch = parse_layout("OrderBy(Row(B, M, N{8})).TileBy([B, ceildiv(M, 64), N/64], [1, 64, 64])")
+    b, m, n = batch.symbols
+    found = tensor_map_boxes(batch, GOOD[:, :], 2)
+    assert (found.dims, found.shape) == ((2, 1, 0), (n, m, b))
+    assert found.strides == (2 * n, 2 * m * n)
+    assert found.l2_promotion == 256  # 64 divides N

@@ -66,10 +66,6 @@ def test_sizes_and_parameters_of_a_config() -> None:
     assert params["overlap_epilogue"] == 1
     # Three warpgroups share the registers of a multiprocessor.
     assert params["producer_registers"] + 2 * params["consumer_registers"] <= 65536 // 128
-    assert (
-        replace(CONFIG, persistent_ctas=0, overlap_epilogue=False).params(LARGE)["persistent_ctas"]
-        == 32 * 16
-    )
     CONFIG.check(LARGE, SHARED)
 
 
@@ -156,7 +152,7 @@ def test_the_grid_is_padded_to_whole_clusters() -> None:
         assert config.tiles(odd) == (33, 16)
         assert config.grid(odd) == grid
         assert config.padding(odd) == ((1, 1) if grid == (33, 16) else cluster)
-        assert config.work_items(odd) == config.params(odd)["persistent_ctas"] == grid[0] * grid[1]
+        assert config.work_items(odd) == grid[0] * grid[1]
         assert config.rasterization(odd, 3).dims == (3, *grid)
 
 
@@ -170,7 +166,6 @@ def test_split_k_slices_are_whole_iterations() -> None:
     few = replace(LARGE, m=64)
     shared.check(few, SHARED)
     assert shared.work_items(few) == 2 * 64
-    assert shared.params(few)["persistent_ctas"] == 2 * 64
     shared.check(replace(few, k=192), SHARED)
     with pytest.raises(LegoError, match="1 iterations of the K loop leave none"):
         shared.check(replace(few, k=64), SHARED)

@@ -129,7 +129,7 @@ def test_the_hint_shows_how_to_write_lego_warps() -> None:
         ),
         (
             replaced("(%gx = %tiles, %gy = %c1,", "(%gx = %tiles, %gy = %tiles,"),
-            "persist: looked for a grid of known size along x",
+            "persist: looked for a grid along x",
             "gpu.launch",
         ),
     ],

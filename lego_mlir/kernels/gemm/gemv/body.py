@@ -66,7 +66,6 @@ def gemv_body(
     problem = gemm.problem
     fragments = _fragments(problem, config, matrices)
     lanes = OrderBy(Row(*config.warps, GROUPS, THREADS))
-    workspaces = list(config.workspaces(problem, accumulator))
 
     def matmul(a: Any, b: Any, c: Any, **values: Any) -> None:
         x, y = (b, a) if gemm.is_transposed else (a, b)
@@ -75,7 +74,7 @@ def gemv_body(
         down, along, group, thread = lanes.inv(thread_id())
         k_warp = OrderBy(Row(config.split_k, config.warps[1])).apply(block_id("z"), along)
         place = Place(batch, (i, j), (down, k_warp), along, group, thread)
-        memory = [values.pop(name) for name in workspaces]
+        memory = [values.pop(name) for name in gemm.workspaces]
         totals = tuple(zeros((HALVES * _PAIR,), accumulator) for _ in fragments.tiles)
 
         def step(n: Any, *carried: Value) -> tuple[Value, ...]:
@@ -103,7 +102,7 @@ def gemv_body(
         for element in output.elements():
             output.store(c.view(matrices[2]), element, sums(element.number))
 
-    names = ("a", "b", "c", *operands, *workspaces)
+    names = ("a", "b", "c", *operands, *gemm.workspaces)
     matmul.__signature__ = Signature(  # type: ignore[attr-defined]
         [Parameter(name, Parameter.POSITIONAL_OR_KEYWORD) for name in names]
     )

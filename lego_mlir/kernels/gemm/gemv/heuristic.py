@@ -174,6 +174,11 @@ def estimate(problem: Problem, config: GemvConfig, gpu: GpuSpec) -> GemvEstimate
     return _estimates(problem, [config], gpu)[0]
 
 
+def microseconds(problem: Problem, configs: Sequence[GemvConfig], gpu: GpuSpec) -> list[float]:
+    """Return the estimated times of configs; see `heuristic.Heuristic`."""
+    return [found.microseconds for found in _estimates(problem, configs, gpu)]
+
+
 def _estimates(problem: Problem, configs: Sequence[GemvConfig], gpu: GpuSpec) -> list[GemvEstimate]:
     """Return the estimates of configs, in their order."""
     work = work_of(problem, configs, gpu)

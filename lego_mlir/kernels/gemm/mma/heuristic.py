@@ -150,6 +150,11 @@ def estimate(problem: Problem, config: MmaConfig, gpu: GpuSpec) -> MmaEstimate:
     return _estimates(problem, [config], gpu, ALIGNMENT)[0]
 
 
+def microseconds(problem: Problem, configs: Sequence[MmaConfig], gpu: GpuSpec) -> list[float]:
+    """Return the estimated times of configs; see `heuristic.Heuristic`."""
+    return [found.microseconds for found in _estimates(problem, configs, gpu, ALIGNMENT)]
+
+
 def _estimates(
     problem: Problem, configs: Sequence[MmaConfig], gpu: GpuSpec, alignment: int
 ) -> list[MmaEstimate]:

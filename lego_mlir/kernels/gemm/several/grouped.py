@@ -245,7 +245,7 @@ def _kernel(
         block=config.threads,
         parameters=_parameters(every),
         schedule=config.schedule,
-        params=config.grouped_params(members[0].problem, tiles),
+        params=config.grouped_params(members[0].problem),
         strict=True,
         explanation=lambda: (
             f"{len(members)} GEMMs in {tiles} tiles\nschedule   {config.schedule}\n"

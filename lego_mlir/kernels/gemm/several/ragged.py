@@ -111,7 +111,7 @@ def ragged_matmul(
         parameters={**types, "offsets": TensorType("i32", OrderBy(Row(groups)))},
         schedule=config.schedule,
         # No PDL: the kernel reads the offsets at once, and the work before it may write them.
-        params=config.grouped_params(problem, count, pdl=False),
+        params=config.grouped_params(problem, pdl=False),
         strict=True,
         explanation=lambda: (
             f"{groups} groups of {m} rows, at most {count} work items\n"

@@ -136,7 +136,7 @@ class WgmmaConfig(GemmConfig):
         producer, consumer = registers.SETMAXNREG[self.consumers]
         return {
             "split_k": self.split_k,
-            "persistent_ctas": self.persistent_ctas or self.work_items(problem),
+            "persistent_ctas": self.persistent_ctas,
             "stages": self.stages,
             "cluster": prod(self.cluster),
             "producer_registers": producer,
@@ -149,11 +149,8 @@ class WgmmaConfig(GemmConfig):
             "ping_pong": int(self.ping_pong),
         }
 
-    def grouped_params(
-        self, problem: Problem, tiles: int, *, pdl: bool = True
-    ) -> Mapping[str, int]:
-        changed = {"persistent_ctas": self.persistent_ctas or tiles, "pdl": int(pdl)}
-        return {**self.params(problem), **changed}
+    def grouped_params(self, problem: Problem, *, pdl: bool = True) -> Mapping[str, int]:
+        return {**self.params(problem), "pdl": int(pdl)}
 
     def promoted(self, promote: int) -> WgmmaConfig:
         return replace(self, promote=promote or self.promote)

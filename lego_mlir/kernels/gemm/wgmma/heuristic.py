@@ -147,6 +147,12 @@ def estimate(problem: Problem, config: WgmmaConfig, gpu: GpuSpec) -> WgmmaEstima
     return _estimate(config, times_of(work_of(problem, table, gpu), model_of(gpu)), 0)
 
 
+def microseconds(problem: Problem, configs: Sequence[WgmmaConfig], gpu: GpuSpec) -> list[float]:
+    """Return the estimated times of configs; see `heuristic.Heuristic`."""
+    table = ConfigTable.of(configs, ELEMENT_BYTES[problem.dtype])
+    return [float(t) for t in times_of(work_of(problem, table, gpu), model_of(gpu)).total]
+
+
 def _estimate(config: WgmmaConfig, times: Times, row: int) -> WgmmaEstimate:
     return WgmmaEstimate(config, float(times.total[row]), times.limit(row))
 

@@ -119,8 +119,8 @@ class TensorCopies:
                 self._made[key] = dialect.tensor_map(
                     tensor,
                     layout_attribute(layout),
-                    found.shape,
-                    found.strides,
+                    [int(n) for n in found.shape],
+                    [int(n) for n in found.strides],
                     found.box,
                     found.swizzle,
                     found.l2_promotion,

@@ -1,0 +1,120 @@
+"""One function of several host functions: each launch takes the one that is made for its sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from lego_mlir import runtime
+from lego_mlir.artifact import Artifact
+from lego_mlir.compiler.stages import DEFAULT_TARGET
+from lego_mlir.diagnostics import Location
+from lego_mlir.frontend.host.argument_types import Parameter
+from lego_mlir.frontend.host.host_function import HostFunction
+from lego_mlir.frontend.host.launch_classes import LaunchClass
+from lego_mlir.frontend.trace import Trace, user_location
+
+if TYPE_CHECKING:
+    from lego_mlir.compiler.driver import Compilation
+    from lego_mlir.compiler.options import Options
+
+
+class KernelChoice(HostFunction):
+    """Host functions with the same arguments, made for different values of one size.
+
+    Each is made, and compiled, when a launch first needs it.
+
+    Args:
+        name: of the function.
+        parameters: the types of the arguments by name, in order.
+        size: the name of the size that decides.
+        choose: returns the number of the function for a value of that size.
+        functions: make the functions; the last one takes any value.
+        reference: the known reference that `run` compares with, if any.
+        explanation: returns a description of the choice.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        parameters: Mapping[str, Parameter],
+        size: str,
+        choose: Callable[[int], int],
+        functions: Sequence[Callable[[], HostFunction]],
+        reference: str | None,
+        explanation: Callable[[], str],
+    ) -> None:
+        self._given = dict(parameters)
+        self._size, self._choose = size, choose
+        self._makers = tuple(functions)
+        self._functions_made: dict[int, HostFunction] = {}
+        self._explanation = explanation
+        self._place = user_location()
+        super().__init__(name, reference, strict=True, exact_math=False, in_place=False)
+
+    def __repr__(self) -> str:
+        return f"<choice {self.name} by {self._size}, of {len(self._makers)} functions>"
+
+    def parameters(self) -> Mapping[str, Parameter]:
+        return self._given
+
+    def function_for(self, sizes: Mapping[str, int] | None) -> HostFunction:
+        """Return the function that launches of these sizes take; without sizes that for any."""
+        value = None if sizes is None else sizes.get(self._size)
+        number = len(self._makers) - 1 if value is None else self._choose(value)
+        if number not in self._functions_made:
+            self._functions_made[number] = self._makers[number]()
+        return self._functions_made[number]
+
+    def explain(self) -> str:
+        """Describe which function launches take, and those that were made."""
+        made = [self._functions_made[n].explain() for n in sorted(self._functions_made)]
+        return "\n".join([repr(self), self._explanation(), *made])
+
+    def classes(self) -> tuple[LaunchClass, ...]:
+        made = self._functions_made
+        return tuple(c for number in sorted(made) for c in made[number].classes())
+
+    def compile(
+        self,
+        target: str = DEFAULT_TARGET,
+        *,
+        check: bool = False,
+        sizes: Mapping[str, int] | LaunchClass | None = None,
+    ) -> Artifact:
+        """Compile the function for launches of some sizes; see `HostFunction.compile`."""
+        known = None if isinstance(sizes, LaunchClass) else sizes
+        return self.function_for(known).compile(target, check=check, sizes=sizes)
+
+    def compilation(
+        self,
+        options: Options | None = None,
+        sizes: Mapping[str, int] | LaunchClass | None = None,
+    ) -> Compilation:
+        known = None if isinstance(sizes, LaunchClass) else sizes
+        return self.function_for(known).compilation(options, sizes)
+
+    @cached_property
+    def _repeated(self) -> runtime.RepeatedLaunches:
+        known = self.run_time_sizes
+        key_of, size_of = known.key, known.reader(self._size)
+
+        def key(arrays: Sequence[Any]) -> Hashable:
+            found = key_of(arrays)
+            return None if found is None else (self._choose(size_of(arrays)), *found)
+
+        return runtime.RepeatedLaunches(key)
+
+    # What a host function is made of: that for any sizes.
+    @property
+    def _location(self) -> Location:
+        return self._place
+
+    def _launch_kernels(
+        self, trace: Trace, arguments: Mapping[str, Any], promised: LaunchClass
+    ) -> None:
+        self.function_for(None)._launch_kernels(trace, arguments, promised)
+
+    def _traced(self) -> Any:
+        return self.function_for(None)._traced()

@@ -1,0 +1,209 @@
+"""GEMMs whose rows only the launch knows, in the simulator."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+import lego_mlir.frontend as lg
+from lego_mlir import kernels
+from lego_mlir.algebra import Col, Layout, OrderBy, RegP, Row, size_symbol
+from lego_mlir.artifact import TensorMapParameter
+from lego_mlir.diagnostics import LegoError
+from lego_mlir.kernels import GemvConfig, WgmmaConfig
+from lego_mlir.kernels.gemm.any_rows.cover import cover, samples
+from lego_mlir.kernels.gemm.config import GemmConfig
+
+M = size_symbol("M")
+N, K = 136, 200
+SMALL = WgmmaConfig((128, 64, 64), 2, 3)
+"""Three tiles across C, and four iterations of the K loop."""
+
+Array = npt.NDArray[Any]
+
+
+def _layout(order: str, *shape: Any) -> Layout:
+    *lead, m, n = shape
+    k = len(lead)
+    by_column = OrderBy(RegP([*lead, m, n], [*range(k), k + 1, k]))
+    return OrderBy(Row(*shape)) if order == "row" else by_column
+
+
+def _stored(x: Array, order: str) -> Array:
+    return x if order == "row" else np.ascontiguousarray(x.swapaxes(-1, -2)).swapaxes(-1, -2)
+
+
+def _multiplied(
+    function: Any, rows: int, orders: Sequence[str] = ("row", "row", "row"), lead: Any = ()
+) -> int:
+    """Compare a GEMM of some rows with NumPy's; return the classes that are compiled so far."""
+    rng = np.random.default_rng(rows)
+    a = rng.standard_normal((*lead, rows, K)).astype(np.float16)
+    b = rng.standard_normal((*lead, K, N)).astype(np.float16)
+    c = _stored(np.full((*lead, rows, N), np.nan, np.float16), orders[2])
+    function(_stored(a, orders[0]), _stored(b, orders[1]), c, device="sim")
+    np.testing.assert_allclose(c, a.astype(np.float32) @ b.astype(np.float32), atol=0.05)
+    return len(function.classes())
+
+
+@pytest.mark.parametrize("b", ["row", "col"])
+@pytest.mark.parametrize("a", ["row", "col"])
+@pytest.mark.parametrize("c", ["row", "col"])
+def test_orders_of_the_matrices(a: str, b: str, c: str) -> None:
+    """Where columns are contiguous TMA needs rows that are multiples; others take `hmma`."""
+    layouts = {"a": _layout(a, M, K), "b": _layout(b, K, N), "c": _layout(c, M, N)}
+    multiply = kernels.matmul(None, N, K, **layouts, target="sm_90a", configs=1)  # type: ignore[arg-type]
+    for rows in (50, 144):
+        _multiplied(multiply, rows, (a, b, c))
+    by_rows = (a, c) == ("row", "row")
+    assert len(multiply.classes()) == (1 if by_rows else 2)
+    (launched,) = multiply.compile("sm_90a", sizes={"M": 144}).launches
+    assert any(isinstance(p, TensorMapParameter) for p in launched.parameters)
+
+
+CONFIGS = [
+    WgmmaConfig((64, 144, 64), 1, 2),
+    WgmmaConfig((128, 64, 64), 2, 3, cluster=(2, 1)),
+    WgmmaConfig((128, 64, 64), 2, 3, cluster=(2, 2), persistent_ctas=4),
+    WgmmaConfig((128, 64, 64), 2, 3, cluster=(1, 2), swap_ab=True, persistent_ctas=2),
+    WgmmaConfig((128, 64, 64), 2, 3, persistent_ctas=3, overlap_epilogue=True),
+    WgmmaConfig((64, 64, 64), 2, 3, persistent_ctas=3, ping_pong=True),
+    WgmmaConfig((64, 64, 64), 1, 3, split_k=2),
+    WgmmaConfig((64, 32, 64), 1, 3, swap_ab=True, split_k=2),
+]
+
+
+@pytest.mark.parametrize("config", CONFIGS, ids=str)
+def test_one_artifact_serves_all_rows(config: WgmmaConfig) -> None:
+    """The grid, the tensor maps and the loop over tiles have sizes that the launch knows."""
+    multiply = kernels.matmul(None, N, K, config=config, target="sm_90a")
+    for rows in (1, 64, 270):
+        assert _multiplied(multiply, rows) == 1
+
+
+def test_slices_through_the_l2_cache() -> None:
+    """Workspaces are as large as the rows of a range need, and are left as they were."""
+    multiply = kernels.matmul(None, 64, 2048, target="sm_90a")
+    sizes = [8, 50, 16, 64]
+    found = [multiply.compile("sm_90a", sizes={"M": rows}) for rows in sizes]
+    assert any(artifact.workspaces for artifact in found)
+    for rows, artifact in zip(sizes, found, strict=True):
+        if not artifact.workspaces:
+            continue
+        rng = np.random.default_rng(rows)
+        a = rng.standard_normal((rows, 2048)).astype(np.float16)
+        b = rng.standard_normal((2048, 64)).astype(np.float16)
+        c = np.full((rows, 64), np.nan, np.float16)
+        multiply(a, b, c, device="sim")
+        np.testing.assert_allclose(c, a.astype(np.float32) @ b.astype(np.float32), atol=0.2)
+
+
+def test_epilogue_and_operands() -> None:
+    """Operands of the epilogue have the rows of C, too."""
+    operands = {
+        "bias": lg.Tensor["f32", f"{N}"],
+        "scale": lg.Tensor["f32", "M, 1"],
+        "added": lg.Tensor["f16", f"M, {N}"],
+    }
+    multiply = kernels.matmul(
+        None,
+        N,
+        K,
+        operands=operands,
+        epilogue=lambda x, bias, scale, added: lg.relu(x * scale + bias) + added.to("f32"),
+        config=SMALL,
+        target="sm_90a",
+    )
+    for rows in (50, 144):
+        rng = np.random.default_rng(rows)
+        a = rng.standard_normal((rows, K)).astype(np.float16)
+        b = rng.standard_normal((K, N)).astype(np.float16)
+        bias, scale = (rng.standard_normal(s).astype(np.float32) for s in ((N,), (rows, 1)))
+        added = rng.standard_normal((rows, N)).astype(np.float16)
+        c = np.full((rows, N), np.nan, np.float16)
+        multiply(a, b, c, bias, scale, added, device="sim")
+        wanted = np.maximum(a.astype(np.float32) @ b.astype(np.float32) * scale + bias, 0) + added
+        np.testing.assert_allclose(c, wanted, atol=0.1)
+
+
+def test_batches() -> None:
+    multiply = kernels.matmul(None, N, K, batch=2, config=SMALL, target="sm_90a")
+    for rows in (50, 144):
+        _multiplied(multiply, rows, lead=(2,))
+
+
+def test_rows_of_columns_that_tma_does_not_take() -> None:
+    """Threads store a C of odd rows; an A of odd rows is left to `hmma`, with a warning."""
+    multiply = kernels.matmul(None, 133, K, config=SMALL, target="sm_90a")
+    a, b = np.ones((50, K), np.float16), np.ones((K, 133), np.float16)
+    c = np.full((50, 133), np.nan, np.float16)
+    multiply(a, b, c, device="sim")
+    assert (c == K).all()
+    with pytest.warns(UserWarning, match="rows that only the launch knows are not copied"):
+        multiply = kernels.matmul(None, N, 133, target="sm_90a", configs=1)
+    a, b, c = np.ones((50, 133), np.float16), np.ones((133, N), np.float16), np.ones((50, N), "f2")
+    multiply(a, b, c, device="sim")
+    assert (c == 133).all()
+
+
+@pytest.mark.parametrize("target", ["sm_80", "sm_90a"])
+def test_few_configs_for_all_rows(target: str) -> None:
+    """Two hundred numbers of rows take at most four configs, and the last one takes any."""
+    multiply = kernels.matmul(None, 4096, 4096, target=target)
+    rng = np.random.default_rng(0)
+    sizes = [int(n) for n in np.exp(rng.uniform(0, np.log(10000), 200))]
+    functions = {id(multiply.function_for({"M": rows})) for rows in sizes}  # type: ignore[union-attr]
+    assert 1 < len(functions) <= 4
+    largest = multiply.function_for({"M": 1 << 20})  # type: ignore[union-attr]
+    assert largest is multiply.function_for(None)  # type: ignore[union-attr]
+    assert not largest.run_time_sizes.bounds
+    assert "M <= " in multiply.explain()
+
+
+def test_a_cover_is_as_good_as_its_number_of_configs_allows() -> None:
+    """With as many configs as there are best ones every sample takes its best one."""
+    by_rows = {n: WgmmaConfig((64, 8 * (1 + k % 5), 64), 1, 4) for k, n in enumerate(samples())}
+
+    def estimate(rows: int, configs: Sequence[GemmConfig]) -> list[float]:
+        return [1.0 + abs(by_rows[rows].tile[1] - config.tile[1]) for config in configs]
+
+    found = cover(by_rows.__getitem__, estimate, lambda _: False, 5)
+    assert all(found.candidates[found.choose(n)].config == c for n, c in by_rows.items())
+    few = cover(by_rows.__getitem__, estimate, lambda config: config.tile[1] == 24, 1)
+    assert [c.config.tile[1] for c in few.candidates] != [24]
+    assert few.most(0) is None
+
+
+def test_a_layout_that_promises_multiples() -> None:
+    """Rows that are promised to be multiples make no class of other rows."""
+    by_column = OrderBy(Col(size_symbol("M", [16]), K))
+    multiply = kernels.matmul(None, N, K, a=by_column, config=SMALL, target="sm_90a")
+    assert _multiplied(multiply, 144, ("col", "row", "row")) == 1
+    with pytest.raises(LegoError, match=r"argument 'a'.*16 does not divide 50"):
+        _multiplied(multiply, 50, ("col", "row", "row"))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"schedule": "gemv"}, "'gemv' is for a number of rows or columns that is known"),
+        ({"config": GemvConfig((8, 128, 64), 4, 2)}, "'gemv' is for a number of rows"),
+        ({"tune": True}, "tune=True, and only the launch knows the rows"),
+        ({"configs": 0}, "configs = 0; at least one is compiled"),
+        (
+            {"config": WgmmaConfig((128, 64, 64), 2, 3, split_k=2, split_k_through="l2")},
+            "adds slices in a workspace, whose size depends on rows",
+        ),
+        ({"operands": {"x": lg.Tensor["f32", "P, 1"]}}, "the operand 'x' has the sizes \\[P, 1\\]"),
+        ({"a": OrderBy(Row(64, K))}, r"the layout a = .* has the sizes \[64, 200\]"),
+    ],
+)
+def test_what_is_refused(options: dict[str, Any], message: str) -> None:
+    if "operands" in options:
+        options["epilogue"] = lambda x, **_: x
+    with pytest.raises(LegoError, match=message):
+        kernels.matmul(None, N, K, target="sm_90a", **options).compile("sm_90a")
