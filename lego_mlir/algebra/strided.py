@@ -60,6 +60,11 @@ def derived_inside(derive: Callable[..., Any], dims: Sizes, index: Sequence[Any]
     return substitute(derived, outside) if outside else derived
 
 
+def buffer_shape(layout: Layout) -> Sizes:
+    """Return the shape of a strided buffer that a layout is of: what its first reordering has."""
+    return layout.orders[0].dims if layout.orders else layout.dims
+
+
 def in_strides(layout: Layout, shape: Sizes, strides: Sizes) -> StridedLayout:
     """Return a layout with its elements in a buffer of this shape, at these strides."""
     return StridedLayout(layout.orders, layout.view, None, shape, strides)

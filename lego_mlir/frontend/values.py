@@ -195,6 +195,10 @@ class Value(Operators):
 
     # Layouts and index expressions take these values.
     def __lego_apply__(self, layout: Layout, index: tuple[Any, ...]) -> Value:
+        first = max((i for i in index if isinstance(i, Value)), key=lambda i: i.precedence)
+        return first._offset(layout, index)
+
+    def _offset(self, layout: Layout, index: tuple[Any, ...]) -> Value:
         return apply(layout, index)
 
     def __lego_mask__(self, layout: Layout, index: tuple[Any, ...]) -> Value:
@@ -204,7 +208,8 @@ class Value(Operators):
         trace = self._trace
         layout, sizes = trace.sized(layout)
         attribute = trace.layout(layout, is_bound=True)
-        index = dialect.inv(attribute, layout.rank, [self.ssa, *sizes], location=trace.here())
+        most = [n if isinstance(n, int) else 0 for n in layout.dims] if sizes else ()
+        index = dialect.inv(attribute, layout.rank, [self.ssa, *sizes], most, trace.here())
         return tuple(Value(x, trace) for x in index)
 
     def _made(self, name: str, kind: Any, operands: Sequence[Value], **attributes: Any) -> Value:

@@ -88,6 +88,11 @@ class TensorMapBoxes:
     boxes: tuple[Box, ...]
 
     @property
+    def has_neighbors(self) -> bool:
+        """Whether boxes of a tile lie side by side, along the innermost dimension."""
+        return len({box.at[0] for box in self.boxes}) > 1
+
+    @property
     def l2_promotion(self) -> int:
         """Bytes that a read should bring into the L2 cache at least."""
         strides = zip(self.shape[1:], self.strides, strict=True)

@@ -21,7 +21,7 @@ from lego_mlir.frontend.host.argument_types import (
 from lego_mlir.frontend.host.grids import Grid, Size, dim3, grid_of
 from lego_mlir.frontend.host.host_arithmetic import HostArithmetic
 from lego_mlir.frontend.host.host_function import HostFunction
-from lego_mlir.frontend.host.launch_classes import ANY_SIZES, LaunchClass
+from lego_mlir.frontend.host.launch_classes import ANY_SIZES, LaunchClass, RunTimeSizes
 from lego_mlir.frontend.host.parameters import (
     call,
     checked_params,
@@ -200,7 +200,11 @@ class Kernel(HostFunction):
         return replace(options, schedule=self.schedule, parameters=params)
 
     def launch(
-        self, trace: Trace, buffers: Mapping[str, Any], promised: LaunchClass = ANY_SIZES
+        self,
+        trace: Trace,
+        buffers: Mapping[str, Any],
+        promised: LaunchClass = ANY_SIZES,
+        sizes: RunTimeSizes | None = None,
     ) -> Any:
         """Make a gpu.launch of this kernel at the current insertion point, and return it.
 
@@ -208,11 +212,12 @@ class Kernel(HostFunction):
             trace: records it.
             buffers: the memref, or the number, for each parameter by name.
             promised: what the code relies on of sizes that only the launch knows.
+            sizes: those of the sequence that the kernel belongs to.
 
         Raises:
             LegoError: at the Python line of a mistake.
         """
-        types = self.run_time_sizes.promised_types(promised)
+        types = (sizes or self.run_time_sizes).promised_types(promised, self.parameters())
         clusters, y, z = grid_of(self._grid, types, self.name)
         trace.launch = self._launch((construct.mul(clusters, self.cluster), y, z), trace)
         trace.warps, trace.cluster = self.warps, self.cluster

@@ -156,15 +156,23 @@ class RunTimeSizes:
         """The class of any sizes within their bounds whose offsets take 32 bits."""
         return LaunchClass(bounds=tuple((name, b[-1]) for name, b in self.bounds.items()))
 
-    def promised_types(self, promised: LaunchClass) -> dict[str, Parameter]:
-        """Return the types of the parameters, whose sizes say what a class promises of them."""
+    def promised_types(
+        self, promised: LaunchClass, parameters: Mapping[str, Parameter] | None = None
+    ) -> dict[str, Parameter]:
+        """Return the types of the parameters, whose sizes say what a class promises of them.
+
+        Args:
+            promised: the class.
+            parameters: of one of several kernels, where these are the sizes of all.
+        """
+        parameters = self._parameters if parameters is None else parameters
         divisors = {
             name: known | ({MULTIPLE} if name in promised.multiples else frozenset())
             for name, known in self.divisors.items()
         }
         return {
             name: kind.with_divisors(divisors) if isinstance(kind, TensorType) else kind
-            for name, kind in self._parameters.items()
+            for name, kind in parameters.items()
         }
 
     def of_sizes(self, sizes: Mapping[str, int]) -> LaunchClass:

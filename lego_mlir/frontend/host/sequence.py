@@ -19,20 +19,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from math import prod
 from typing import Any
 
+from lego_mlir.algebra.sizes import product
 from lego_mlir.artifact import Argument, Artifact
 from lego_mlir.artifact.names import NAME_RULE, is_name
 from lego_mlir.compiler.stages import DEFAULT_TARGET
 from lego_mlir.diagnostics import LegoError, Location
 from lego_mlir.frontend.dtypes import check_dtype, mlir_element
 from lego_mlir.frontend.host.argument_types import EmptyType, Parameter, ScalarType
+from lego_mlir.frontend.host.host_arithmetic import HostArithmetic
 from lego_mlir.frontend.host.host_function import HostFunction
 from lego_mlir.frontend.host.kernel import Kernel, KernelCall
 from lego_mlir.frontend.host.launch_classes import LaunchClass
 from lego_mlir.frontend.trace import Trace, user_location
 from lego_mlir.hardware.targets import Target
+from lego_mlir.index import Expr, Int
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
 
@@ -53,12 +55,14 @@ class Workspace:
     """
 
     dtype: str
-    shape: tuple[int, ...]
+    shape: tuple[Int, ...]
     zeroed: bool = False
 
     def __post_init__(self) -> None:
         check_dtype(self.dtype)
-        if not self.shape or any(type(n) is not int or n < 1 for n in self.shape):
+        if not self.shape or not all(
+            isinstance(n, Expr) or (type(n) is int and n > 0) for n in self.shape
+        ):
             raise LegoError(
                 f"the shape of a workspace is {self.shape!r}",
                 hint='positive integers: lg.Workspace("f32", (64, 128))',
@@ -160,11 +164,11 @@ class KernelSequence(HostFunction):
     ) -> None:
         buffers = dict(arguments)
         for name, workspace in self.workspaces.items():
-            buffers[name] = _allocate(name, workspace)
+            buffers[name] = _allocate(name, workspace, trace)
         for call in self.calls:
             kernel = call.kernel
             given = {n: buffers[call.names[n]] for n in kernel.parameters()}
-            launch = kernel.launch(trace, given, promised)
+            launch = kernel.launch(trace, given, promised, self.run_time_sizes)
             function = ir.FlatSymbolRefAttr.get(f"{self.name}_{kernel.name}")
             launch.attributes["function"] = function
             if kernel.schedule is not None:
@@ -202,8 +206,9 @@ class KernelSequence(HostFunction):
             if kind != given:
                 raise self._error(f"{what} is {kind}, but '{name}' is {given}")
             return
-        held, needed = prod(given.shape), prod(kind.shape)
-        larger = isinstance(given, Workspace) and held > needed
+        held, needed = product(given.shape), product(kind.shape)
+        are_known = isinstance(held, int) and isinstance(needed, int)
+        larger = isinstance(given, Workspace) and are_known and held > needed
         if given.dtype != kind.dtype or (held != needed and not larger):
             raise self._error(
                 f"{what} has {needed} elements of {kind.dtype}, but '{name}' has {held} of "
@@ -262,13 +267,19 @@ def _unused(name: str, kind: Parameter) -> Argument:
     return Argument(name, kind.dtype, shape, layout, "none")
 
 
-def _allocate(name: str, workspace: Workspace) -> Any:
+def _allocate(name: str, workspace: Workspace, trace: Trace) -> Any:
     """Make the gpu.alloc of a workspace, and return its memref."""
-    kind = ir.MemRefType.get(list(workspace.shape), mlir_element(workspace.dtype))
+    unknown = ir.ShapedType.get_dynamic_size()
+    sizes = [n if isinstance(n, int) else unknown for n in workspace.shape]
+    kind = ir.MemRefType.get(sizes, mlir_element(workspace.dtype))
+    arithmetic = HostArithmetic({s.name: value for s, value in trace.sizes.items()})
+    given = [arithmetic(n) for n in workspace.shape if isinstance(n, Expr)]
     attributes = {
-        "operandSegmentSizes": ir.DenseI32ArrayAttr.get([0, 0, 0]),
+        "operandSegmentSizes": ir.DenseI32ArrayAttr.get([0, len(given), 0]),
         dialect.ARGUMENT_NAME: ir.StringAttr.get(name),
     }
     if workspace.zeroed:
         attributes[dialect.ZEROED] = ir.UnitAttr.get()
-    return ir.Operation.create("gpu.alloc", results=[kind], attributes=attributes).result
+    return ir.Operation.create(
+        "gpu.alloc", results=[kind], operands=given, attributes=attributes
+    ).result

@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
+from lego_mlir.algebra import Layout
 from lego_mlir.frontend import coercion
 from lego_mlir.frontend.casts import cast, element_type
 from lego_mlir.frontend.dtypes import mlir_element
@@ -75,6 +76,16 @@ class Tile(Value):
     def spread(self, x: Operand, shape: tuple[int, ...], element: Any, *, unsigned: bool) -> Tile:
         """Return an operand as a tile: a number, a scalar, or a tile with dimensions of size 1."""
         return spread(x, shape, element, self._trace, unsigned=unsigned)
+
+    def _offset(self, layout: Layout, index: tuple[Any, ...]) -> Value:
+        from lego_mlir.frontend.tiles import layouts
+
+        return layouts.apply(layout, index, self._trace)  # type: ignore[no-any-return]
+
+    def __lego_inv__(self, layout: Layout) -> tuple[Value, ...]:
+        from lego_mlir.frontend.tiles import layouts
+
+        return layouts.inv(layout, self, self._trace)
 
     def __getitem__(self, index: Any) -> Tile:
         """Return the tile with a dimension of size 1 for each `None` in the index: `t[:, None]`."""

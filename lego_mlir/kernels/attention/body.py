@@ -9,39 +9,21 @@ of the CTA sees are not in the loop.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from math import e as euler
 from math import inf, log2
 from typing import Any
 
 from lego_mlir import frontend as lg
-from lego_mlir.algebra import OrderBy, RegP, Row
-from lego_mlir.index import maximum, minimum
+from lego_mlir.algebra import Layout, OrderBy, Row
+from lego_mlir.algebra.sizes import ceildiv
+from lego_mlir.index import maximum
 from lego_mlir.kernels.attention.config import AttentionConfig
-from lego_mlir.kernels.attention.masks import Interval, keys_seen
 from lego_mlir.kernels.attention.problem import AttentionProblem, names_of
+from lego_mlir.kernels.attention.tensors import Storage, TensorLayouts
+from lego_mlir.kernels.attention.work import MOST, Blocks, Span, Work
 
 Tensors = Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Work:
-    """What a CTA computes.
-
-    Attributes:
-        batch: the sequence.
-        head: of the queries; that of the keys where heads are packed.
-        tile: of queries.
-        split: of the keys.
-        keys: how many the sequence has.
-    """
-
-    batch: Any
-    head: Any
-    tile: Any
-    split: Any
-    keys: Any
 
 
 class Body:
@@ -57,30 +39,19 @@ class Body:
         self, problem: AttentionProblem, config: AttentionConfig, tensors: Tensors
     ) -> None:
         self._problem, self._config, self._tensors = problem, config, tensors
-        batch, split = OrderBy(Row(problem.batch, config.splits)).inv(lg.block_id("z"))
-        keys = tensors["lengths"][batch].below(problem.keys + 1) if problem.has_lengths else None
-        self._work = Work(
-            batch,
-            lg.block_id("y"),
-            lg.block_id("x"),
-            split,
-            problem.keys if keys is None else keys,
-        )
-        head = self._work.head
-        self._head_kv = head if config.packed else head // problem.group
-        row = lg.iota((config.rows, 1), 0) + self._work.tile * config.rows
-        group = problem.group if config.packed else 1
-        self._row = row
-        self._query = row // group if group > 1 else row
-        self._heads = head * group + row % group if group > 1 else head
+        self._layouts = TensorLayouts(problem)
+        self._work = work = Work(problem, config, tensors)
+        self._row = work.rows()
+        self._token, member = work.members(self._row)
+        heads = Row(problem.heads_kv, problem.group)
+        self._heads = OrderBy(heads).apply(work.head, member) if config.packed else work.head
 
     def trace(self) -> tuple[Any, Any, Any]:
         """Trace the loop; return each row's maximum of scaled scores, sum, and sums of values."""
         problem, config = self._problem, self._config
-        rows, columns = config.rows, config.columns
+        rows = config.rows
         queries = lg.fill(self._queries(), 0.0)
-        some, whole = self._keys_of_tile()
-        first, count = self._blocks(some)
+        blocks = self._work.blocks()
         # Scores that a function computes are scaled before; otherwise exponents are scaled.
         factor = log2(euler) * (1.0 if problem.score else problem.scale)
         initial = (
@@ -89,13 +60,13 @@ class Body:
             lg.zeros((rows, problem.depth_v), "f32"),
         )
 
-        @lg.fold(count, initial)
+        @lg.fold(blocks.count, initial)
         def state(step: Any, most: Any, total: Any, values: Any) -> tuple[Any, Any, Any]:
-            n = first + step
+            n = blocks.at(step)
             scores = lg.dot(queries, self._tile("k", n, problem.depth).T)
-            key = lg.iota((1, columns), 1) + n * columns
+            key = self._work.columns(n)
             scores = self._scored(scores, key)
-            scores = self._masked(scores, key, n * columns, whole)
+            scores = self._masked(scores, key, blocks, n)
             larger = maximum(most, lg.max(scores, axis=1, keepdims=True))
             base = lg.where(larger == -inf, 0.0, larger)
             p: Any = lg.exp2((scores - base) * factor)
@@ -115,60 +86,50 @@ class Body:
             total: the sum of its exponentials.
             values: their sums of values.
         """
-        rows, problem = self._config.rows, self._problem
+        problem, config = self._problem, self._config
         result = values * lg.where(total == 0.0, 0.0, 1.0 / total)
-        name = "parts" if self._config.splits > 1 else "o"
-        at = self._rows_of(self._tensors[name], name, problem.depth_v)
-        out = at.tile(rows, problem.depth_v)
-        out[(*self._where(), self._work.tile, 0)] = result.to(self._tensors[name].dtype)
-        if (logs := self._tensors.get("logs" if self._config.splits > 1 else "lse")) is not None:
-            total = (most + lg.log(total)).reshape(rows)
-            self._rows_of(logs, "logs", 1).tile(rows, 1)[(*self._where(), self._work.tile, 0)] = (
-                total[:, None]
-            )
+        name, logs = ("parts", "logs") if config.is_split else ("o", "lse")
+        storage = self._layouts.logarithms() if config.is_split else self._layouts.queries("o")
+        out = self._tensors[name]
+        self._store(out, storage, problem.depth_v, result.to(out.dtype))
+        if logs in self._tensors:
+            total = most + lg.log(total)
+            self._store(self._tensors[logs], self._layouts.logarithms(), 1, total)
 
-    def _where(self) -> tuple[Any, ...]:
-        """Return the index of the CTA's rows in a view by rows, up to the tile."""
-        split = (self._work.split,) if self._config.splits > 1 else ()
-        return (*split, self._work.batch, self._work.head)
+    def _store(self, tensor: Any, storage: Storage, depth: int, tile: Any) -> None:
+        """Store the rows of the CTA that are queries of its sequence."""
+        work, is_split = self._work, self._config.is_split
+        if self._problem.is_ragged:
+            first, end = work.queries.first, work.queries.end
+            tile = lg.restrict(tile, (self._token >= first) & (self._token < end))
+        lead = [self._config.splits] if is_split else []
+        view = tensor.view(self._by_row(storage, depth, lead))
+        at = work.stored, work.head, work.tile, 0
+        view.tile(self._config.rows, depth)[(work.split, *at) if is_split else at] = tile
 
-    def _rows_of(self, tensor: Any, name: str, depth: int) -> Any:
-        """Return a view of queries or results by batch, head, row and depth."""
-        problem, packed = self._problem, self._config.packed
-        if name in ("q", "o"):
-            if packed:
-                return tensor.view(problem.by_group(depth))
-            return tensor.view(
-                problem.by_head(problem.batch, problem.heads, problem.queries, depth)
-            )
-        # Results of splits, and logarithms, lie by head, then by query.
-        splits = [self._config.splits] if self._config.splits > 1 else []
-        lead = [*splits, problem.batch]
-        if not packed:
-            return tensor.view(OrderBy(Row(*lead, problem.heads, problem.queries, depth)))
-        sizes = [*lead, problem.heads_kv, problem.queries, problem.group, depth]
-        k = len(lead)
-        order = [*range(k + 1), k + 2, k + 1, k + 3]
-        rows = problem.queries * problem.group
-        by_row = OrderBy(RegP(sizes, order)).GroupBy([*lead, problem.heads_kv, rows, depth])
-        return tensor.view(by_row)
+    def _by_row(self, storage: Storage, depth: int, lead: Sequence[Any] = ()) -> Layout:
+        """Return the layout of queries or results by batch, head, row and depth."""
+        if self._config.packed:
+            return storage.by_group(self._problem.group, depth, lead)
+        return storage.by_head(depth, lead)
 
     def _queries(self) -> Any:
-        view = self._rows_of(self._tensors["q"], "q", self._problem.depth)
-        tiles = view.tile(self._config.rows, self._problem.depth)
-        return tiles[self._work.batch, self._work.head, self._work.tile, 0]
+        work, depth = self._work, self._problem.depth
+        view = self._tensors["q"].view(self._by_row(self._layouts.queries(), depth))
+        return view.tile(self._config.rows, depth)[work.stored, work.head, work.tile, 0]
 
     def _tile(self, name: str, n: Any, depth: int) -> Any:
         """Return a tile of keys or values."""
-        problem, columns = self._problem, self._config.columns
-        tensor, cache = self._tensors[name], problem.cache
+        problem, columns, work = self._problem, self._config.columns, self._work
+        view = self._tensors[name].view(self._layouts.keys(name).by_head(depth))
+        tiles, cache = view.tile(columns, depth), problem.cache
         if cache is None:
-            view = problem.by_head(problem.batch, problem.heads_kv, problem.keys, depth)
-            return tensor.view(view).tile(columns, depth)[self._work.batch, self._head_kv, n, 0]
-        page, part = OrderBy(Row(-(-problem.keys // cache.page), cache.page // columns)).inv(n)
-        number = self._tensors["pages"][self._work.batch, page].below(cache.pages)
-        view = problem.by_head(cache.pages, problem.heads_kv, cache.page, depth)
-        return tensor.view(view).tile(columns, depth)[number, self._head_kv, part, 0]
+            return tiles[work.stored, work.head_kv, n, 0]
+        each = Row(ceildiv(problem.keys, cache.page), cache.page // columns)
+        page, part = OrderBy(each).inv(n)
+        number = self._tensors["pages"][work.batch, page]
+        known = cache.pages if isinstance(cache.pages, int) else MOST
+        return tiles[number.below(known), work.head_kv, part, 0]
 
     def _given(self, function: Callable[..., Any], key: Any, other: Any, **more: Any) -> Any:
         """Call a mask or a score function with the values that it names.
@@ -179,17 +140,19 @@ class Body:
             other: the result for queries and keys past the end, which tensors have no elements of.
             more: further values.
         """
-        problem, query = self._problem, self._query
+        problem, work = self._problem, self._work
+        query, key = self._token - work.queries.first, key - work.keys.first
         needs_tensors = any(name in problem.arguments for name in names_of(function))
         if needs_tensors:
-            query = lg.restrict(query, query < problem.queries)
-            key = lg.restrict(key, key < problem.keys)
+            query = lg.restrict(query, _is_inside(query, work.queries))
+            key = lg.restrict(key, _is_inside(key, work.keys))
         known = {
-            "batch": self._work.batch,
+            "batch": work.batch,
             "head": self._heads,
             "i": query,
             "j": key,
-            "keys": self._work.keys,
+            "queries": work.queries.count,
+            "keys": work.keys.count,
             **self._tensors,
             **more,
         }
@@ -201,67 +164,32 @@ class Body:
             return scores
         return self._given(self._problem.score, key, -inf, score=scores * self._problem.scale)
 
-    def _masked(self, scores: Any, key: Any, first: Any, whole: Interval | None) -> Any:
+    def _masked(self, scores: Any, key: Any, blocks: Blocks, n: Any) -> Any:
         """Return scores that are -inf where the mask is false.
 
         Args:
             scores: of a tile.
             key: the tile's keys.
-            first: the first of them.
-            whole: the keys that all queries see; `None` where nothing is masked.
+            blocks: of the CTA.
+            n: the tile.
         """
-        if whole is None:
-            return scores
+        is_cut = self._work.cut(blocks, n)
 
         def masked() -> Any:
-            mask = self._problem.mask
-            visible = None if mask is None else self._given(mask, key, 0)
-            if self._problem.has_lengths:
-                is_key = key < self._work.keys
-                visible = is_key if visible is None else visible & is_key
+            mask, own = self._problem.mask, blocks.own
+            visible = True if mask is None else self._given(mask, key, 0)
+            if own.first is not None:
+                visible = (key >= own.first) & visible
+            if own.last is not None:
+                visible = (key <= own.last) & visible
             return lg.where(visible, scores, -inf)
 
-        last = first + (self._config.columns - 1)
-        cut = [] if whole.first is None else [first < whole.first]
-        cut += [] if whole.last is None else [last > whole.last]
-        if not cut:
-            return scores
-        if all(isinstance(c, bool) for c in cut):
-            return masked() if any(cut) else scores
-        return lg.cond(cut[0] | cut[1] if len(cut) > 1 else cut[0], masked, lambda: scores)
+        if isinstance(is_cut, bool):
+            return masked() if is_cut else scores
+        return lg.cond(is_cut, masked, lambda: scores)
 
-    def _keys_of_tile(self) -> tuple[Interval, Interval | None]:
-        """Return the keys that some query sees, and those that all see; None if all are seen."""
-        problem, work = self._problem, self._work
-        some, whole = Interval(), Interval()
-        if problem.mask is not None:
-            group = problem.group if self._config.packed else 1
-            start = work.tile * self._config.rows
-            end = minimum((start + self._config.rows - 1) // group, problem.queries - 1)
-            seen = keys_seen(problem.mask, start // group, end, {"keys": work.keys})
-            some, whole = seen.some, seen.all
-        if problem.has_lengths:
-            keys = Interval(None, work.keys - 1)
-            some, whole = some.meet(keys), whole.meet(keys)
-        return some, None if whole.first is None and whole.last is None else whole
 
-    def _blocks(self, some: Interval) -> tuple[Any, Any]:
-        """Return the first tile of keys of the CTA, and how many it has.
-
-        Without splits there is one at least, as schedules want it. If no query sees it, it is
-        masked whole.
-        """
-        columns = self._config.columns
-        blocks = -(-self._problem.keys // columns)
-        first: Any = 0
-        if some.first is not None:
-            first = minimum(maximum(some.first // columns, 0), blocks - 1)
-        last: Any = blocks - 1
-        if some.last is not None:
-            last = minimum(maximum(some.last // columns, 0), blocks - 1)
-        splits = self._config.splits
-        if splits == 1:
-            return first, maximum(last - first, 0) + 1
-        each = (maximum(last - first, -1) + splits) // splits
-        start = first + self._work.split * each
-        return start, maximum(minimum(last + 1 - start, each), 0)
+def _is_inside(token: Any, span: Span) -> Any:
+    """Return whether tokens, counted from the first one of a sequence, are of the sequence."""
+    inside = token < span.count
+    return inside if isinstance(span.first, int) else inside & (token >= 0)

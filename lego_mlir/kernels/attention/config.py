@@ -5,8 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from lego_mlir.diagnostics import LegoError
+from lego_mlir.index import Expr, Int
 
 _LEAST_TILE = 16
+
+_SKEWED = ("attention",)
+"""Schedules that want one iteration of a loop at least."""
 
 _REGISTERS = {8: {"producer_registers": 24, "consumer_registers": 240}}
 """Registers of a thread of each role, by the warps that compute; the others have no setmaxnreg."""
@@ -22,7 +26,8 @@ class AttentionConfig:
         warps: of a CTA; they divide the rows.
         packed: the rows of a CTA are queries of all heads that share a head of keys, so that keys
             are read once for them.
-        splits: CTAs that divide the keys of a tile of queries; a second kernel combines them.
+        splits: CTAs that divide the keys of a tile of queries; a second kernel combines them. An
+            expression of sizes that only the launch knows, where it depends on them.
         schedule: the schedule of the kernel, such as `attention` for sm_90a: keys and values in
             rings that warps of their own fill; `None` for loads in the loop.
         stages: of each ring of a schedule.
@@ -33,7 +38,7 @@ class AttentionConfig:
     columns: int = 64
     warps: int = 4
     packed: bool = False
-    splits: int = 1
+    splits: Int = 1
     schedule: str | None = None
     stages: int = 2
     reason: str = "given"
@@ -48,13 +53,20 @@ class AttentionConfig:
                 )
         for name in ("splits", "stages"):
             n = getattr(self, name)
+            if isinstance(n, Expr) and name == "splits":
+                continue
             if type(n) is not int or n < 1:
                 raise LegoError(f"AttentionConfig: {name} is at least 1, not {n!r}")
-        if self.schedule is not None and self.splits > 1:
-            raise LegoError(
-                f"AttentionConfig: {self.splits} splits with the schedule '{self.schedule}'",
-                hint="a split may have no keys, and schedules want one tile of them at least",
-            )
+
+    @property
+    def is_split(self) -> bool:
+        """Whether CTAs divide the keys of a tile of queries."""
+        return isinstance(self.splits, Expr) or self.splits > 1
+
+    @property
+    def needs_block(self) -> bool:
+        """Whether the schedule wants one tile of keys at least."""
+        return self.schedule in _SKEWED
 
     @property
     def params(self) -> dict[str, int]:
@@ -66,7 +78,7 @@ class AttentionConfig:
     def describe(self) -> str:
         """Return a line for `explain`."""
         what = "queries of all heads of a group" if self.packed else "queries"
-        split = f"; keys divided among {self.splits} CTAs" if self.splits > 1 else ""
+        split = f"; keys divided among {self.splits} CTAs" if self.is_split else ""
         tiles = f"{self.rows} {what} × {self.columns} keys an iteration, {self.warps} warps"
         schedule = f", schedule '{self.schedule}', {self.stages} stages" if self.schedule else ""
         return f"{tiles}{schedule}{split} ({self.reason})"

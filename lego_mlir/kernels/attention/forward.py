@@ -7,6 +7,7 @@ from inspect import Parameter, Signature
 from typing import Any
 
 from lego_mlir import runtime
+from lego_mlir.algebra.sizes import ceildiv, size_symbol
 from lego_mlir.compiler.stages import DEFAULT_TARGET
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.frontend import (
@@ -20,6 +21,7 @@ from lego_mlir.frontend import (
 )
 from lego_mlir.hardware.specs import spec_of
 from lego_mlir.hardware.targets import Target
+from lego_mlir.index import Int
 from lego_mlir.kernels.attention.body import Body
 from lego_mlir.kernels.attention.config import AttentionConfig
 from lego_mlir.kernels.attention.heuristic import choose
@@ -31,13 +33,14 @@ from lego_mlir.kernels.attention.problem import (
     Score,
     names_of,
 )
-from lego_mlir.kernels.attention.splits import combination, part_types, workspaces
+from lego_mlir.kernels.attention.splits import combination
+from lego_mlir.kernels.attention.tensors import TensorLayouts
 
 
 def attention(
-    batch: int,
-    seq_q: int,
-    seq_kv: int,
+    batch: int | None,
+    seq_q: int | None,
+    seq_kv: int | None,
     heads: int,
     head_dim: int,
     *,
@@ -57,6 +60,8 @@ def attention(
     lengths: bool = False,
     page_size: int | None = None,
     pages: int | None = None,
+    ragged: bool = False,
+    strides: Mapping[str, tuple[int | None, ...]] | None = None,
     config: AttentionConfig | None = None,
     target: str | None = None,
 ) -> Kernel | KernelSequence:
@@ -68,9 +73,9 @@ def attention(
     query that sees no key has zeros, and -inf for its logarithm.
 
     Args:
-        batch: sequences.
-        seq_q: queries of a sequence.
-        seq_kv: keys of a sequence; the most of any sequence, with `lengths`.
+        batch: sequences; `None`, as for the next two, if each launch takes it from its arrays.
+        seq_q: queries of a sequence; the most of any sequence, with `ragged`.
+        seq_kv: keys of a sequence; the most of any sequence, with `lengths` or `ragged`.
         heads: of the queries.
         head_dim: elements of a query and of a key: a multiple of 8 from 16 to 256.
         heads_kv: of keys and values, each for as many heads of queries; by default `heads`.
@@ -82,9 +87,10 @@ def attention(
         scale: of the scores; by default head_dim ** -0.5.
         soft_cap: scores become soft_cap · tanh(score / soft_cap).
         mask: a function that says which query sees which key. It names what it takes: `batch`,
-            `head`, the query `i`, the key `j`, the number of `keys`, further arguments; and returns
-            truth values. Tiles that comparisons of linear functions of i and j show to be empty are
-            not loaded, those that they show to be full are not masked.
+            `head`, the query `i`, the key `j`, the numbers of `queries` and `keys` of the sequence,
+            further arguments; and returns truth values. Tiles that comparisons of linear functions
+            of i and j show to be empty are not loaded, those that they show to be full are not
+            masked.
         score: a function that returns what becomes of a scaled `score`; it names what it takes.
         arguments: the types of the kernel's further arguments, which `mask` and `score` may name.
             They stand behind all others.
@@ -96,7 +102,14 @@ def attention(
         page_size: k and v are caches of pages of so many keys: [pages, page_size, heads_kv, …]. The
             kernel has an argument `pages` behind `lengths`, i32 [batch, ceil(seq_kv / page_size)]:
             the pages of each sequence.
-        pages: the pages of a cache.
+        pages: the pages of a cache; `None` if each launch takes them from k.
+        ragged: sequences of different lengths follow one another: tensors are [tokens, heads, …],
+            `lse` is [heads, tokens]. Behind v the kernel has arguments `offsets_q` and
+            `offsets_kv`, i32 [batch + 1]: sequence b has the tokens from offset b up to offset
+            b + 1. They must not decrease, nor exceed the tokens, which is not checked.
+        strides: of q, k, v or o in elements, in the order of their dimensions, by name; for views
+            of larger tensors, such as q of [batch, seq, 3, heads, head_dim]. The last one is 1;
+            `None` for one that each launch takes from its arrays.
         config: its tiles; by default the heuristic chooses.
         target: the GPU architecture; by default that of the GPU in this machine, and sm_90a
             without one.
@@ -104,7 +117,7 @@ def attention(
     Raises:
         LegoError: a size, a type or a function is wrong.
     """
-    masks = [_causal(seq_q, window)] if causal else []
+    masks = [_causal(window)] if causal else []
     if window is not None and not causal:
         raise LegoError("attention: a window needs causal=True", hint="or a function: mask=...")
     if window is not None and (type(window) is not int or window < 1):
@@ -115,15 +128,23 @@ def attention(
         raise LegoError("attention: a score function caps scores itself", hint="leave soft_cap out")
     if soft_cap is not None:
         score = _capped(soft_cap)
-    if (page_size is None) != (pages is None) or (page_size is not None and not lengths):
+    if (pages is not None and page_size is None) or (page_size is not None and not lengths):
         raise LegoError(
-            "attention: a cache in pages needs their number, their size, and lengths",
-            hint="pages=1024, page_size=64, lengths=True",
+            "attention: a cache in pages needs their size, and lengths",
+            hint="page_size=64, lengths=True",
         )
+    if ragged and (lengths or None in (batch, seq_q, seq_kv)):
+        raise LegoError(
+            "attention: a ragged batch has offsets, and numbers for the most tokens",
+            hint="ragged=True without lengths, with batch, seq_q and seq_kv",
+        )
+    cache = None
+    if page_size is not None:
+        cache = Cache(size_symbol("pages_of_cache") if pages is None else pages, page_size)
     problem = AttentionProblem(
-        batch,
-        seq_q,
-        seq_kv,
+        size_symbol("batch") if batch is None else batch,
+        size_symbol("seq_q") if seq_q is None else seq_q,
+        _keys(seq_kv, cache),
         heads,
         heads if heads_kv is None else heads_kv,
         head_dim,
@@ -136,7 +157,9 @@ def attention(
         score,
         dict(arguments or {}),
         lengths,
-        None if page_size is None or pages is None else Cache(pages, page_size),
+        cache,
+        ragged,
+        dict(strides or {}),
     )
     built_for = Target.parse(target or runtime.select().target or DEFAULT_TARGET)
     chosen = config or choose(problem, spec_of(built_for), built_for)
@@ -148,35 +171,46 @@ def attention(
     return _kernel(problem, chosen, lse=lse)
 
 
+def _keys(seq_kv: int | None, cache: Cache | None) -> Int:
+    """Return how many keys a sequence has; where the launch knows them, those of its pages."""
+    if seq_kv is not None:
+        return seq_kv
+    return size_symbol("seq_kv") if cache is None else cache.page * size_symbol("pages_each")
+
+
 def _kernel(
     problem: AttentionProblem, config: AttentionConfig, *, lse: bool
 ) -> Kernel | KernelSequence:
     """Return the kernel, or with splits the sequence of two."""
-    queries = problem.queries * (problem.group if config.packed else 1)
+    if config.is_split and problem.is_ragged:
+        raise LegoError(
+            f"AttentionConfig: {config.splits} splits of a ragged batch", hint="splits=1"
+        )
+    layouts = TensorLayouts(problem)
+    tiles = ceildiv(problem.queries * (problem.group if config.packed else 1), config.rows)
+    if problem.is_ragged:
+        tiles += 1  # the first tile of a sequence may begin before it does
     heads = problem.heads_kv if config.packed else problem.heads
-    inputs = problem.tensors()
+    inputs, results = layouts.inputs(), layouts.outputs(lse=lse)
     before = {n: kind for n, kind in inputs.items() if n not in problem.arguments}
-    results: dict[str, TensorType | ScalarType] = {"o": problem.output()}
-    if lse:
-        results["lse"] = problem.logarithms()
     every = {**before, **results, **problem.arguments}
-    is_split = config.splits > 1
-    own = {**inputs, **part_types(problem, config.splits)} if is_split else every
+    own = {**inputs, **layouts.parts(config.splits)} if config.is_split else every
     forward = kernel(
-        grid=(-(-queries // config.rows), heads, problem.batch * config.splits),
+        grid=(tiles, heads, problem.batch * config.splits),
         warps=config.warps,
         parameters=own,
         schedule=config.schedule,
         params=config.params,
         explanation=config.describe,
+        pdl=config.is_split,
     )(_body(problem, config, tuple(own)))
-    if not is_split:
+    if not config.is_split:
         return forward
     return sequence(
         "attention",
         [forward, combination(problem, config, lse=lse)],
         parameters=every,
-        workspaces=workspaces(problem, config.splits),
+        workspaces=layouts.workspaces(config.splits),
     )
 
 
@@ -194,11 +228,13 @@ def _body(
     return attention
 
 
-def _causal(queries: int, window: int | None) -> Mask:
+def _causal(window: int | None) -> Mask:
     """Return the mask of the keys up to a query's own one."""
     if window is None:
-        return lambda i, j, keys: j <= i + (keys - queries)
-    return lambda i, j, keys: (j <= i + (keys - queries)) & (j > i + (keys - queries - window))
+        return lambda i, j, keys, queries: j <= i + (keys - queries)
+    return lambda i, j, keys, queries: (
+        (j <= i + (keys - queries)) & (j > i + (keys - queries - window))
+    )
 
 
 def _capped(cap: float) -> Score:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from lego_mlir.algebra.sizes import ceildiv
 from lego_mlir.hardware.specs import GpuSpec
 from lego_mlir.hardware.targets import Target
+from lego_mlir.index import Int, maximum, minimum
 from lego_mlir.kernels.attention.config import AttentionConfig
 from lego_mlir.kernels.attention.problem import AttentionProblem
 
@@ -11,53 +13,70 @@ _WARP_ROWS = 16
 """Rows of a warp: those of one instruction."""
 
 _ROWS, _COLUMNS, _DEEP = 64, 64, 128
-_SPLIT_KEYS = 256
+"""Queries of a CTA where they are few, keys of an iteration, and the depth from which on these are
+half as many."""
+
+_MANY_ROWS, _MANY_WARPS = 128, 8
+_MANY_COLUMNS = {128: 128, 256: 64}
+"""Queries of a CTA where they are many, its warps, and keys of an iteration by the most depth."""
+
+_SPLIT_KEYS = 128
 """A CTA has so many keys at least, for the combination of splits to cost little."""
 
-_CTAS_PER_SM = 2
+_BUSY = 0.75
+"""So large a share of the multiprocessors can read as fast as memory is."""
 
 _DEPTH_UNIT = 16
 """Elements along the depth that one wgmma multiplies."""
 
 
-_PIPELINED = {64: 128, 128: 128, 256: 64}
-"""Keys of an iteration by the greatest depth, for kernels with rings of keys and values."""
-
-_PIPELINED_ROWS, _PIPELINED_WARPS = 128, 8
-
-
 def choose(problem: AttentionProblem, spec: GpuSpec, target: Target) -> AttentionConfig:
     """Return the config of an attention kernel on a card."""
     depth = max(problem.depth, problem.depth_v)
-    if target.has_wgmma and _fits_schedule(problem):
-        columns = next(n for most, n in _PIPELINED.items() if depth <= most)
-        return AttentionConfig(
-            _PIPELINED_ROWS,
-            columns,
-            _PIPELINED_WARPS,
-            schedule="attention",
-            reason="many queries, on a GPU with wgmma",
-        )
-    packed = problem.group > 1 and problem.queries < _ROWS
-    queries = problem.queries * (problem.group if packed else 1)
-    rows = min(_ROWS, max(_WARP_ROWS, 1 << (queries - 1).bit_length()))
-    columns = _COLUMNS if depth <= _DEEP else _COLUMNS // 2
+    # Where only the launch knows how many queries there are, they are taken for many.
+    queries = problem.queries if isinstance(problem.queries, int) else _MANY_ROWS
+    packed = problem.group > 1 and queries < _ROWS
+    group = problem.group if packed else 1
+    fits_rings = target.has_wgmma and _fits_rings(problem)
+    if fits_rings and queries * group > _ROWS:
+        rows, warps, schedule = _MANY_ROWS, _MANY_WARPS, "attention"
+        columns = next(n for most, n in _MANY_COLUMNS.items() if depth <= most)
+    else:
+        rows, warps, schedule = _ROWS, _ROWS // _WARP_ROWS, "pipelined"
+        columns = _COLUMNS if depth <= _DEEP else _COLUMNS // 2
+        if not fits_rings:
+            rows = min(rows, max(_WARP_ROWS, 1 << (queries * group - 1).bit_length()))
+            warps, schedule = rows // _WARP_ROWS, None
     if problem.cache is not None:
         columns = min(columns, problem.cache.page)
     heads = problem.heads_kv if packed else problem.heads
-    ctas = problem.batch * heads * -(-queries // rows)
-    wanted = spec.multiprocessors * _CTAS_PER_SM
-    most = max(1, problem.keys // max(_SPLIT_KEYS, columns))
-    splits = min(most, wanted // ctas) if ctas * 2 <= wanted else 1
+    ctas = problem.batch * heads * ceildiv(problem.queries * group, rows)
+    is_divided = isinstance(problem.queries, int) and not problem.is_ragged
+    splits = _splits(ctas, problem.keys, columns, spec) if is_divided else 1
     why = f"{ctas} tiles of queries for {spec.multiprocessors} multiprocessors"
-    return AttentionConfig(rows, columns, rows // _WARP_ROWS, packed, max(1, splits), reason=why)
+    return AttentionConfig(rows, columns, warps, packed, splits, schedule, reason=why)
 
 
-def _fits_schedule(problem: AttentionProblem) -> bool:
+def _splits(ctas: Int, keys: Int, columns: int, spec: GpuSpec) -> Int:
+    """Return among how many CTAs the keys of a tile of queries are divided."""
+    most: Int = maximum(keys // max(_SPLIT_KEYS, columns), 1)
+    if not isinstance(ctas, int):
+        many: Int = minimum(maximum(spec.multiprocessors // ctas, 1), most)
+        return many
+    if ctas >= _BUSY * spec.multiprocessors:
+        return 1
+    wanted: Int = minimum(max(spec.multiprocessors // ctas, 2), most)
+    if not isinstance(wanted, int) or not isinstance(keys, int):
+        return wanted
+    blocks = -(-keys // columns)
+    return -(-blocks // -(-blocks // wanted))  # splits without keys are left out
+
+
+def _fits_rings(problem: AttentionProblem) -> bool:
     """Return whether keys and values of a problem can pass through rings that TMA fills."""
     return (
-        problem.queries >= _PIPELINED_ROWS
-        and problem.cache is None
-        and not problem.has_lengths
+        problem.has_known_sizes
+        and not problem.is_ragged
+        and not problem.strides
         and all(depth % _DEPTH_UNIT == 0 for depth in (problem.depth, problem.depth_v))
     )

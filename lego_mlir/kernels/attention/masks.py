@@ -46,6 +46,15 @@ class Interval:
             _joined(self.first, other.first, maximum), _joined(self.last, other.last, minimum)
         )
 
+    def moved(self, by: Number) -> Interval:
+        """Return the interval at keys that begin later."""
+        if isinstance(by, int) and by == 0:
+            return self
+        return Interval(
+            None if self.first is None else self.first + by,
+            None if self.last is None else self.last + by,
+        )
+
     def hull(self, other: Interval) -> Interval:
         """Return the least interval that has both."""
 

@@ -7,10 +7,9 @@ from dataclasses import dataclass, field
 from inspect import signature
 from typing import Any, Literal, TypeAlias
 
-from lego_mlir.algebra import Layout, OrderBy, RegP, Row
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.frontend import ScalarType, TensorType
-from lego_mlir.hardware.limits import MAX_ACCESS_BYTES
+from lego_mlir.index import Expr, Int
 from lego_mlir.kernels.attention.masks import Mask
 
 Score: TypeAlias = Callable[..., Any]
@@ -19,12 +18,14 @@ Score: TypeAlias = Callable[..., Any]
 Order = Literal["bshd", "bhsd"]
 """The order of batch, sequence, head and depth in memory."""
 
-_ORDERS: dict[str, tuple[int, int, int, int]] = {"bshd": (0, 2, 1, 3), "bhsd": (0, 1, 2, 3)}
-"""For each order, which of batch, head, sequence and depth stands where."""
+_ORDERS = ("bshd", "bhsd")
 
 _DTYPES, _OUTPUTS = ("f16", "bf16"), ("f16", "bf16", "f32")
-_INDICES = ("batch", "head", "i", "j", "keys")
-_TENSORS = ("q", "k", "v", "o", "lse", "lengths", "pages")
+_INDICES = ("batch", "head", "i", "j", "queries", "keys")
+_TENSORS = ("q", "k", "v", "o", "lse", "lengths", "pages", "offsets_q", "offsets_kv")
+_STRIDED = ("q", "k", "v", "o")
+_BYTES = {"f16": 2, "bf16": 2, "f32": 4}
+_ALIGNED_BYTES = 16
 _DEPTH_UNIT, _LEAST_DEPTH, _MOST_DEPTH = 8, 16, 256
 
 
@@ -37,7 +38,7 @@ class Cache:
         page: keys of a page, a power of two of at least 16.
     """
 
-    pages: int
+    pages: Int
     page: int
 
 
@@ -46,9 +47,9 @@ class AttentionProblem:
     """Attention of queries over keys and values.
 
     Attributes:
-        batch: sequences.
-        queries: of a sequence.
-        keys: of a sequence; the most, if `has_lengths`.
+        batch: sequences; a symbol where only the launch knows it, as of the next two.
+        queries: of a sequence; the most, if `is_ragged`.
+        keys: of a sequence; the most, if `has_lengths` or `is_ragged`.
         heads: of the queries.
         heads_kv: of keys and values; each serves `heads / heads_kv` heads of queries.
         depth: elements of a query and of a key.
@@ -62,11 +63,14 @@ class AttentionProblem:
         arguments: the types of further arguments of mask and score, by name.
         has_lengths: whether an argument says how many keys each sequence has.
         cache: of keys and values in pages; `None` where they are tensors.
+        is_ragged: sequences of different lengths follow one another, and arguments say where.
+        strides: of q, k, v or o in elements, by name, where they are not dense; `None` for one that
+            only the launch knows.
     """
 
-    batch: int
-    queries: int
-    keys: int
+    batch: Int
+    queries: Int
+    keys: Int
     heads: int
     heads_kv: int
     depth: int
@@ -80,9 +84,11 @@ class AttentionProblem:
     arguments: Mapping[str, TensorType | ScalarType] = field(default_factory=dict)
     has_lengths: bool = False
     cache: Cache | None = None
+    is_ragged: bool = False
+    strides: Mapping[str, tuple[int | None, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        sizes = {
+        sizes: dict[str, Any] = {
             "batch": self.batch,
             "seq_q": self.queries,
             "seq_kv": self.keys,
@@ -92,6 +98,8 @@ class AttentionProblem:
             "head_dim_v": self.depth_v,
         }
         for name, n in sizes.items():
+            if isinstance(n, Expr) and name in ("batch", "seq_q", "seq_kv"):
+                continue
             if type(n) is not int or n < 1:
                 raise LegoError(f"attention: {name} is a positive integer, not {n!r}")
         if self.heads % self.heads_kv:
@@ -116,11 +124,30 @@ class AttentionProblem:
                 f"attention: the order {self.order!r} of dimensions in memory",
                 hint='"bshd" or "bhsd": batch, sequence, head, depth',
             )
+        self._check_strides()
         for name in self.arguments:
             if name in _TENSORS or name in _INDICES or name == "score":
                 raise LegoError(f"attention: an argument may not have the name '{name}'")
         self._check_function("mask", self.mask, _INDICES)
         self._check_function("score", self.score, ("score", *_INDICES))
+
+    def _check_strides(self) -> None:
+        rank = 3 if self.is_ragged else 4
+        for name, given in self.strides.items():
+            if name not in _STRIDED:
+                raise LegoError(f"attention: strides of '{name}'", hint=f"of {', '.join(_STRIDED)}")
+            *steps, last = tuple(given) or (0,)
+            unit = _ALIGNED_BYTES // _BYTES[self.out if name == "o" else self.dtype]
+            if (
+                len(steps) != rank - 1
+                or last != 1
+                or any(n is not None and (type(n) is not int or n < 1 or n % unit) for n in steps)
+            ):
+                raise LegoError(
+                    f"attention: the strides of '{name}' are {given!r}",
+                    hint=f"{rank} of them, in elements: the last one is 1, the others are "
+                    f"multiples of {unit}, or None where the launch knows them",
+                )
 
     def _check_function(self, what: str, function: Any, own: tuple[str, ...]) -> None:
         if function is None:
@@ -138,56 +165,10 @@ class AttentionProblem:
         """The heads of queries that share a head of keys."""
         return self.heads // self.heads_kv
 
-    def tensors(self) -> dict[str, TensorType | ScalarType]:
-        """Return the types of queries, keys and values, and what belongs to them, by name."""
-        keys = self.keys
-        batch = self.batch
-        if self.cache is not None:
-            batch, keys = self.cache.pages, self.cache.page
-        found: dict[str, TensorType | ScalarType] = {
-            "q": TensorType(
-                self.dtype, self._row(self.batch, self.heads, self.queries, self.depth)
-            ),
-            "k": self._type(self.dtype, self._row(batch, self.heads_kv, keys, self.depth)),
-            "v": self._type(self.dtype, self._row(batch, self.heads_kv, keys, self.depth_v)),
-        }
-        if self.has_lengths:
-            found["lengths"] = TensorType("i32", OrderBy(Row(self.batch)))
-        if self.cache is not None:
-            most = -(-self.keys // self.cache.page)
-            found["pages"] = TensorType("i32", OrderBy(Row(self.batch, most)))
-        return {**found, **self.arguments}
-
-    def output(self) -> TensorType:
-        """Return the type of the result."""
-        return self._type(self.out, self._row(self.batch, self.heads, self.queries, self.depth_v))
-
-    def logarithms(self) -> TensorType:
-        """Return the type of the logarithms of the sums of exponentials."""
-        return TensorType("f32", OrderBy(Row(self.batch, self.heads, self.queries)))
-
-    @staticmethod
-    def _type(dtype: str, layout: Layout) -> TensorType:
-        return TensorType(dtype, layout, MAX_ACCESS_BYTES)
-
-    def _row(self, batch: int, heads: int, sequence: int, depth: int) -> Layout:
-        """Return the row-major layout of a tensor in the order of its dimensions."""
-        sizes = batch, heads, sequence, depth
-        return OrderBy(Row(*(sizes[k] for k in _ORDERS[self.order])))
-
-    def by_head(self, batch: int, heads: int, sequence: int, depth: int) -> Layout:
-        """Return the layout from batch, head, sequence and depth to memory."""
-        return OrderBy(RegP([batch, heads, sequence, depth], list(_ORDERS[self.order])))
-
-    def by_group(self, depth: int) -> Layout:
-        """Return the layout of queries from batch, head of keys, row and depth to memory.
-
-        The rows are the queries, each with the heads that share the head of keys.
-        """
-        order = [0, 2, 1, 3, 4] if self.order == "bshd" else [0, 1, 3, 2, 4]
-        sizes = [self.batch, self.heads_kv, self.queries, self.group, depth]
-        rows = self.queries * self.group
-        return OrderBy(RegP(sizes, order)).GroupBy([self.batch, self.heads_kv, rows, depth])
+    @property
+    def has_known_sizes(self) -> bool:
+        """Whether batch, queries and keys are numbers."""
+        return all(isinstance(n, int) for n in (self.batch, self.queries, self.keys))
 
 
 def names_of(function: Callable[..., Any]) -> tuple[str, ...]:

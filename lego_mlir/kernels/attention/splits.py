@@ -12,27 +12,15 @@ from typing import Any
 
 from lego_mlir import frontend as lg
 from lego_mlir.algebra import OrderBy, Row
-from lego_mlir.frontend import Kernel, TensorType, Workspace, kernel
-from lego_mlir.index import maximum
+from lego_mlir.algebra.sizes import ceildiv
+from lego_mlir.frontend import Kernel, kernel
+from lego_mlir.index import Int, bounds, maximum
 from lego_mlir.kernels.attention.config import AttentionConfig
 from lego_mlir.kernels.attention.problem import AttentionProblem
+from lego_mlir.kernels.attention.tensors import TensorLayouts
 
-_ROWS, _WARPS = 16, 4
-
-
-def workspaces(problem: AttentionProblem, splits: int) -> dict[str, Workspace]:
-    """Return the results of the splits, and the logarithms of their sums."""
-    sizes = splits, problem.batch, problem.heads, problem.queries
-    return {"parts": Workspace("f32", (*sizes, problem.depth_v)), "logs": Workspace("f32", sizes)}
-
-
-def part_types(problem: AttentionProblem, splits: int) -> dict[str, TensorType]:
-    """Return the types of these, as kernels have them."""
-    sizes = splits, problem.batch, problem.heads, problem.queries
-    return {
-        "parts": TensorType("f32", OrderBy(Row(*sizes, problem.depth_v))),
-        "logs": TensorType("f32", OrderBy(Row(*sizes))),
-    }
+_WARPS, _ELEMENTS, _SPLITS = 4, 8192, 32
+"""Warps of a CTA, the elements of splits that it loads at once, and of how many at most."""
 
 
 def combination(problem: AttentionProblem, config: AttentionConfig, *, lse: bool) -> Kernel:
@@ -43,44 +31,55 @@ def combination(problem: AttentionProblem, config: AttentionConfig, *, lse: bool
         config: how it was divided.
         lse: also combine the logarithms.
     """
-    rows = problem.batch * problem.heads * problem.queries
-    types = {**part_types(problem, config.splits), "o": problem.output()}
-    if lse:
-        types["lse"] = TensorType(
-            "f32", OrderBy(Row(problem.batch, problem.heads, problem.queries))
-        )
-    return kernel(grid=-(-rows // _ROWS), warps=_WARPS, parameters=types, pdl=True)(
-        _body(problem, config.splits, rows, lse=lse)
+    layouts = TensorLayouts(problem)
+    stored = layouts.queries()
+    rows = stored.batch * stored.heads * stored.tokens
+    together = _splits_together(config.splits, problem.depth_v)
+    tile_rows = max(1, _ELEMENTS // (together * problem.depth_v))
+    types = {**layouts.parts(config.splits), **layouts.outputs(lse=lse)}
+    return kernel(grid=ceildiv(rows, tile_rows), warps=_WARPS, parameters=types, pdl=True)(
+        _body(problem, config.splits, rows, tile_rows, lse=lse)
     )
 
 
-def _body(problem: AttentionProblem, splits: int, rows: int, *, lse: bool) -> Callable[..., None]:
+def _splits_together(splits: Int, depth: int) -> int:
+    """Return how many splits of a row are loaded at once: all if they are few."""
+    most = splits if isinstance(splits, int) else bounds(splits)[1]
+    return min(most or _SPLITS, max(1, _ELEMENTS // depth))
+
+
+def _body(
+    problem: AttentionProblem, splits: Int, rows: Int, tile_rows: int, *, lse: bool
+) -> Callable[..., None]:
     depth = problem.depth_v
-    by_row = problem.by_head(problem.batch, problem.heads, problem.queries, depth)
+    by_row = TensorLayouts(problem).queries("o").by_head(depth)
+    together = _splits_together(splits, depth)
 
     def combine(parts: Any, logs: Any, o: Any, lse: Any = None) -> None:
         tile = lg.block_id()
-        pieces = parts.view(OrderBy(Row(splits, rows, depth))).tile(_ROWS, depth)
-        sums = logs.view(OrderBy(Row(splits, rows))).tile(_ROWS)
+        pieces = parts.view(OrderBy(Row(splits, rows, depth))).tile(together, tile_rows, depth)
+        sums = logs.view(OrderBy(Row(splits, rows))).tile(together, tile_rows)
+        steps, *_ = pieces.shape
 
-        @lg.fold(splits, lg.full((_ROWS,), -inf, "f32"))
-        def most(split: Any, most: Any) -> Any:
-            return maximum(most, lg.fill(sums[split, tile], -inf))
+        @lg.fold(steps, lg.full((tile_rows,), -inf, "f32"))
+        def most(step: Any, most: Any) -> Any:
+            return maximum(most, lg.max(lg.fill(sums[step, tile], -inf), axis=0))
 
         base = lg.where(most == -inf, 0.0, most)
 
-        @lg.fold(splits, (lg.zeros((_ROWS,), "f32"), lg.zeros((_ROWS, depth), "f32")))
-        def state(split: Any, total: Any, values: Any) -> tuple[Any, Any]:
-            weight = lg.exp(lg.fill(sums[split, tile], -inf) - base)
-            piece = lg.fill(pieces[split, tile, 0], 0.0)
-            return total + weight, values + weight[:, None] * piece
+        @lg.fold(steps, (lg.zeros((tile_rows,), "f32"), lg.zeros((tile_rows, depth), "f32")))
+        def state(step: Any, total: Any, values: Any) -> tuple[Any, Any]:
+            weights: Any = lg.exp(lg.fill(sums[step, tile], -inf) - base[None, :])
+            piece = lg.fill(pieces[step, tile, 0], 0.0)
+            weighted: Any = weights[:, :, None] * piece
+            return total + lg.sum(weights, axis=0), values + lg.sum(weighted, axis=0)
 
         total, values = state
         result = values * lg.where(total == 0.0, 0.0, 1.0 / total)[:, None]
         merged = by_row.GroupBy([rows, depth])
-        o.view(merged).tile(_ROWS, depth)[tile, 0] = result.to(problem.out)
+        o.view(merged).tile(tile_rows, depth)[tile, 0] = result.to(problem.out)
         if lse is not None:
-            lse.view(OrderBy(Row(rows))).tile(_ROWS)[tile] = base + lg.log(total)
+            lse.view(OrderBy(Row(rows))).tile(tile_rows)[tile] = base + lg.log(total)
 
     if lse:
         return combine

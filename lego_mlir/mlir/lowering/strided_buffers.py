@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from lego_mlir.algebra import Layout
-from lego_mlir.algebra.strided import in_strides
+from lego_mlir.algebra.strided import buffer_shape, in_strides
 from lego_mlir.index import Int
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.context import Source
@@ -54,7 +54,7 @@ class StridedBuffers:
                 op.location,
                 hint="windows look at dense buffers: take the strides away",
             )
-        shape = layout.orders[0].dims if layout.orders else layout.dims
+        shape = buffer_shape(layout)
         sizes = zip(kind.shape, shape, strict=False)
         unknown = ir.ShapedType.get_dynamic_size()
         if len(shape) != kind.rank or any(

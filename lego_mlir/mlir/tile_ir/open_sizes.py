@@ -12,7 +12,7 @@ from math import lcm
 from typing import Any
 
 from lego_mlir.algebra import Layout
-from lego_mlir.algebra.strided import in_strides
+from lego_mlir.algebra.strided import buffer_shape, in_strides
 from lego_mlir.index import Sym
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
@@ -89,7 +89,7 @@ def typical(layout: Layout, buffer: Any) -> Layout:
         _TYPICAL * (kind.rank - dim) * promises.of_stride(dim).divisor if step == unknown else step
         for dim, step in enumerate(given)
     )
-    return in_strides(layout, layout.tensor_shape, strides)
+    return in_strides(layout, buffer_shape(layout), strides)
 
 
 def _known_divisor(divisors: Sequence[Any] | frozenset[Any]) -> int:

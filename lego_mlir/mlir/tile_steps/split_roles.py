@@ -42,6 +42,8 @@ from lego_mlir.mlir.tile_ir.kernels import TileKernel
 from lego_mlir.mlir.tile_steps.kernels import body_of, kernels_of, operations_of, set_size
 from lego_mlir.mlir.tile_steps.role_slices import RoleSlice, is_scalar
 
+_OF_ALL = (pipelines.MAKE_RING, "nvvm.griddepcontrol")
+
 _X_THREADS = 3
 """Which of a launch's six sizes is the number of threads along x."""
 
@@ -103,7 +105,10 @@ def _split(
 
 
 def _staying(listed: list[Any]) -> list[Any]:
-    """Return the operations that both roles need: rings, and scalars that need nothing else."""
+    """Return the operations that both roles need.
+
+    These are rings, waits for earlier launches, and scalars that need nothing else.
+    """
     staying: list[Any] = []
     for op in listed:
         is_known = all(
@@ -112,6 +117,6 @@ def _staying(listed: list[Any]) -> list[Any]:
             or x.owner.operation in staying
             for x in op.operands
         )
-        if op.name == pipelines.MAKE_RING or (is_scalar(op) and is_known):
+        if op.name in _OF_ALL or (is_scalar(op) and is_known):
             staying.append(op)
     return staying

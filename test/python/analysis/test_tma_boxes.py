@@ -23,6 +23,7 @@ from lego_mlir.algebra import (
     swizzle,
 )
 from lego_mlir.analysis.instructions.tma_boxes import TensorMapBoxes, tensor_map_boxes
+from lego_mlir.analysis.shared_tiles import swizzled_tile
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.sim.instructions.copies.tma import units
 from lego_mlir.sim.machine.tensor_map import Tiles
@@ -284,3 +285,10 @@ def test_sizes_that_the_launch_knows() -> None:
     assert (found.dims, found.shape) == ((2, 1, 0), (n, m, b))
     assert found.strides == (2 * n, 2 * m * n)
     assert found.l2_promotion == 256  # 64 divides N
+
+
+@pytest.mark.parametrize(("columns", "has_neighbors"), [(64, False), (128, True)])
+def test_boxes_side_by_side(columns: int, has_neighbors: bool) -> None:
+    layout = tiled(OrderBy(Row(128, 256)), (128, 256), (64, columns))
+    found = tensor_map_boxes(layout, whole(swizzled_tile((64, columns), 1, 2)), 2)
+    assert found.has_neighbors == has_neighbors

@@ -10,6 +10,7 @@ import pytest
 
 import lego_mlir.frontend as lg
 from lego_mlir.algebra import Col, OrderBy, Row
+from lego_mlir.algebra.sizes import size_symbol
 from lego_mlir.artifact import Artifact, WorkspaceIndex
 from lego_mlir.compiler.driver import Options
 from lego_mlir.compiler.explanation import explain
@@ -194,3 +195,21 @@ def test_a_workspace_may_be_larger_than_what_a_kernel_uses() -> None:
     x, y = np.arange(N, dtype=np.float32), np.zeros(N, np.float32)
     of(double.on(y="w"), double.on(x="w"), w=lg.Workspace("f32", (3, N)))(x, y, device="sim")
     np.testing.assert_array_equal(y, 4 * x)
+
+
+def test_a_workspace_whose_size_the_launch_knows() -> None:
+    m = size_symbol("M")
+    line = lg.Tensor["f32", "M"]
+    double = lg.kernel(grid=lambda x: x.shape[0], warps=1, parameters={"x": line, "y": line})(
+        lambda x, y: y.__setitem__(lg.block_id(), x[lg.block_id()] * 2)
+    )
+    four = lg.sequence(
+        "four",
+        [double.on(y="twice"), double.on(x="twice")],
+        parameters={"x": line, "y": line},
+        workspaces={"twice": lg.Workspace("f32", (m,))},
+    )
+    for n in (3, 40):
+        x, y = np.arange(n, dtype=np.float32), np.empty(n, np.float32)
+        four(x, y, device="sim")
+        assert (y == 4 * x).all()

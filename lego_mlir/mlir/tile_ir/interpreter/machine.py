@@ -28,7 +28,7 @@ from lego_mlir.mlir.tile_ir.interpreter.values import (
 from lego_mlir.mlir.tile_ir.operations import CONSTANT
 
 _ENDS = ("scf.yield", "gpu.yield", "scf.condition", "gpu.terminator", "func.return")
-_NOTHING = (dialect.CHECK, "gpu.printf", "cf.assert")
+_NOTHING = (dialect.CHECK, "gpu.printf", "cf.assert", "nvvm.griddepcontrol")
 """What computes nothing that a kernel leaves."""
 
 _GPU_IDS = ("gpu.block_id", "gpu.block_dim", "gpu.grid_dim", "gpu.cluster_id")

@@ -17,6 +17,7 @@ from typing import Any
 from lego_mlir.algebra import Layout
 from lego_mlir.analysis.instructions.tma_boxes import TensorMapBoxes, tensor_map_boxes
 from lego_mlir.diagnostics import LegoError
+from lego_mlir.hardware.limits import CACHE_LINE_BYTES
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.dialect import pipeline_operations as pipelines
@@ -115,6 +116,9 @@ class TensorCopies:
         key = (tensor, found.dims, found.shape, found.strides, found.box, found.swizzle)
         if key not in self._made:
             layout = self._kernel.layouts.of(op)
+            promotion = found.l2_promotion
+            if found.has_neighbors:  # the next box of the tile reads what lies beside this one
+                promotion = min(promotion, CACHE_LINE_BYTES)
             with ir.InsertionPoint(self._kernel.launch), op.location:
                 self._made[key] = dialect.tensor_map(
                     tensor,
@@ -123,6 +127,6 @@ class TensorCopies:
                     [int(n) for n in found.strides],
                     found.box,
                     found.swizzle,
-                    found.l2_promotion,
+                    promotion,
                 )
         return self._made[key]

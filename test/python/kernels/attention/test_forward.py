@@ -146,14 +146,6 @@ def test_rows_without_keys_are_zeros() -> None:
     check((1, 100, 30, 1, 1, 32), causal=True, seen=causal(100, 30))
 
 
-@pytest.mark.parametrize("splits", [2, 3, 7])
-@pytest.mark.parametrize("is_causal", [False, True])
-def test_splits(splits: int, is_causal: bool) -> None:
-    config = AttentionConfig(16, 32, 1, packed=True, splits=splits)
-    seen = causal(4, 200) if is_causal else None
-    check((2, 4, 200, 4, 2, 32), config=config, causal=is_causal, seen=seen)
-
-
 PIPELINED = AttentionConfig(128, 64, 8, schedule="attention")
 
 
@@ -198,41 +190,6 @@ def test_large_scores() -> None:
     np.testing.assert_allclose(o, reference(q, k, v, scale=4.0)[0], atol=TOLERANCE)
 
 
-def test_lengths() -> None:
-    lengths = np.array([0, 1, 70, 128], np.int32)
-    q, k, v = (drawn(4, n, h, 32, seed=h) for n, h in ((2, 2), (128, 1), (128, 1)))
-    o = np.empty_like(q)
-    attention(4, 2, 128, 2, 32, heads_kv=1, causal=True, lengths=True, target="sm_90a")(
-        q, k, v, lengths, o
-    )
-    truth, _ = reference(
-        q, k, v, mask=lambda b, h, i, j: (j < lengths[b]) & (j <= i + lengths[b] - 2)
-    )
-    np.testing.assert_allclose(o, truth, atol=TOLERANCE)
-
-
-@pytest.mark.parametrize("splits", [1, 3])
-def test_pages(splits: int) -> None:
-    page, most, lengths = 32, 128, np.array([100, 5, 64], np.int32)
-    table = np.random.default_rng(0).permutation(12).astype(np.int32).reshape(3, 4)
-    k, v = drawn(12, page, 2, 32, seed=1), drawn(12, page, 2, 32, seed=2)
-    q = drawn(3, 1, 8, 32)
-    o = np.empty_like(q)
-    kernel = attention(
-        3, 1, most, 8, 32, heads_kv=2, lengths=True, page_size=page, pages=12, target="sm_90a",
-        config=AttentionConfig(16, 32, 1, packed=True, splits=splits),
-    )  # fmt: skip
-    kernel(q, k, v, lengths, table, o)
-    whole = [x[table].reshape(3, most, 2, 32) for x in (k, v)]
-    truth, _ = reference(q, *whole, mask=lambda b, h, i, j: j < lengths[b])
-    np.testing.assert_allclose(o, truth, atol=TOLERANCE)
-
-
-def test_splits_have_no_schedule() -> None:
-    with pytest.raises(LegoError, match="2 splits with the schedule 'attention'"):
-        AttentionConfig(128, 64, 8, splits=2, schedule="attention")
-
-
 def test_a_kernel_explains_itself() -> None:
     text = attention(1, 1, 4096, 32, 128, heads_kv=8, target="sm_90a").explain()
     assert "queries of all heads of a group" in text
@@ -252,7 +209,7 @@ def test_a_kernel_explains_itself() -> None:
         ({"window": 0, "causal": True}, "window is a positive integer, not 0"),
         ({"mask": lambda i, k: i < k}, "the function of the mask takes 'k'"),
         ({"arguments": {"lse": lg.Tensor["f32", (4,)]}}, "may not have the name 'lse'"),
-        ({"page_size": 64}, "a cache in pages needs"),
+        ({"pages": 64, "lengths": True}, "a cache in pages needs their size"),
         (
             {"page_size": 24, "pages": 4, "lengths": True, "config": AttentionConfig(16, 16, 1)},
             "pages of 24 keys are no tiles of 16",

@@ -1,0 +1,97 @@
+"""Attention of few queries in the simulator: packed heads, splits, lengths, pages."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from attention_reference import drawn, reference
+
+from lego_mlir.kernels import AttentionConfig, attention
+from lego_mlir.runtime.simulator import Simulator
+
+TOLERANCE = 3e-3
+PLAIN = AttentionConfig(16, 32, 1, packed=True)
+RINGS = AttentionConfig(64, 32, 4, packed=True, schedule="pipelined")
+SKEWED = AttentionConfig(64, 32, 4, packed=True, schedule="attention")
+
+
+def split(config: AttentionConfig, splits: int) -> AttentionConfig:
+    return AttentionConfig(
+        config.rows, config.columns, config.warps, True, splits, config.schedule, config.stages
+    )
+
+
+@pytest.mark.parametrize("config", [PLAIN, RINGS, SKEWED], ids=["plain", "rings", "skewed"])
+@pytest.mark.parametrize("splits", [1, 2, 3, 7])
+@pytest.mark.parametrize("is_causal", [False, True])
+def test_splits(config: AttentionConfig, splits: int, is_causal: bool) -> None:
+    """Of 13 splits of 7 tiles some have no keys, with a causal mask others too."""
+    q = drawn(2, 4, 4, 32)
+    k, v = (drawn(2, 200, 2, 32, seed=n) for n in (1, 2))
+    o, lse = np.full_like(q, np.nan), np.full((2, 4, 4), np.nan, np.float32)
+    kernel = attention(
+        2, 4, 200, 4, 32, heads_kv=2, lse=True, causal=is_causal, target="sm_90a",
+        config=split(config, splits if splits < 7 else 13),
+    )  # fmt: skip
+    kernel(q, k, v, o, lse, device=Simulator(order=("random", splits)))
+    seen = (lambda b, h, i, j: j <= i + 196) if is_causal else None
+    truth, logs = reference(q, k, v, mask=seen)
+    np.testing.assert_allclose(o, truth, atol=TOLERANCE)
+    np.testing.assert_allclose(lse, logs, atol=1e-3)
+
+
+@pytest.mark.parametrize("running", ["late", "early", "random"])
+def test_all_heads_of_a_group_in_one_tile(running: str) -> None:
+    q = drawn(1, 8, 8, 64)
+    k, v = (drawn(1, 130, 1, 64, seed=n) for n in (1, 2))
+    o = np.full_like(q, np.nan)
+    kernel = attention(1, 8, 130, 8, 64, heads_kv=1, causal=True, target="sm_90a")
+    kernel(q, k, v, o, device=Simulator(order=(running, 0)))
+    truth, _ = reference(q, k, v, mask=lambda b, h, i, j: j <= i + 122)
+    np.testing.assert_allclose(o, truth, atol=TOLERANCE)
+
+
+@pytest.mark.parametrize("config", [PLAIN, RINGS, SKEWED], ids=["plain", "rings", "skewed"])
+@pytest.mark.parametrize("splits", [1, 3])
+def test_lengths(config: AttentionConfig, splits: int) -> None:
+    lengths = np.array([0, 1, 70, 128], np.int32)
+    q, k, v = (drawn(4, n, h, 32, seed=h) for n, h in ((2, 2), (128, 1), (128, 1)))
+    o = np.full_like(q, np.nan)
+    kernel = attention(
+        4, 2, 128, 2, 32, heads_kv=1, causal=True, lengths=True, target="sm_90a",
+        config=split(config, splits),
+    )  # fmt: skip
+    kernel(q, k, v, lengths, o, device=Simulator(order=("early", 0)))
+    truth, _ = reference(
+        q, k, v, mask=lambda b, h, i, j: (j < lengths[b]) & (j <= i + lengths[b] - 2)
+    )
+    np.testing.assert_allclose(o, truth, atol=TOLERANCE)
+
+
+@pytest.mark.parametrize("config", [PLAIN, RINGS, SKEWED], ids=["plain", "rings", "skewed"])
+@pytest.mark.parametrize("splits", [1, 3])
+def test_pages(config: AttentionConfig, splits: int) -> None:
+    page, most, lengths = 32, 128, np.array([100, 5, 64], np.int32)
+    table = np.random.default_rng(0).permutation(12).astype(np.int32).reshape(3, 4)
+    k, v = drawn(12, page, 2, 32, seed=1), drawn(12, page, 2, 32, seed=2)
+    q = drawn(3, 1, 8, 32)
+    o = np.full_like(q, np.nan)
+    kernel = attention(
+        3, 1, most, 8, 32, heads_kv=2, lengths=True, page_size=page, pages=12, target="sm_90a",
+        config=split(config, splits),
+    )  # fmt: skip
+    kernel(q, k, v, lengths, table, o, device="sim")
+    whole = [x[table].reshape(3, most, 2, 32) for x in (k, v)]
+    truth, _ = reference(q, *whole, mask=lambda b, h, i, j: j < lengths[b])
+    np.testing.assert_allclose(o, truth, atol=TOLERANCE)
+
+
+def test_the_heuristic_divides_keys_where_sequences_are_few() -> None:
+    def chosen(batch: int, queries: int) -> Any:
+        return attention(batch, queries, 8192, 64, 128, heads_kv=8, target="sm_90a").explain()
+
+    assert "keys divided among 16 CTAs" in chosen(1, 1)
+    assert "keys divided" not in chosen(16, 8)
+    assert "queries of all heads of a group" in chosen(64, 8)
