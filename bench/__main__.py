@@ -100,6 +100,10 @@ def _run(options: argparse.Namespace) -> int:
             from bench.attention import command as attention
 
             failures = attention.run(options)
+        case "sizes":
+            from bench.sizes import command as sizes
+
+            failures = sizes.run(options)
         case "figures":
             from bench.figures import command as figures
 
@@ -130,6 +134,7 @@ def _parser() -> argparse.ArgumentParser:
     from bench.rows import command as rows
     from bench.run import LIMIT_S, MAX_SETS, ROUNDS
     from bench.sample import command as samples
+    from bench.sizes import command as sizes
     from bench.tiles import command as tiles
 
     parser = argparse.ArgumentParser(prog="python -m bench", allow_abbrev=False)
@@ -137,7 +142,7 @@ def _parser() -> argparse.ArgumentParser:
         dest="command",
         required=True,
         metavar="build | run | report | profile | tune | sample | calibrate | rows | tiles | "
-        "figures | attention | index | launch | mlp | compile",
+        "figures | attention | sizes | index | launch | mlp | compile",
     )
     only: dict[str, Any] = {
         "action": "append",
@@ -156,6 +161,7 @@ def _parser() -> argparse.ArgumentParser:
     tiles.add_parser(commands, only)
     figures.add_parser(commands, only)
     attention.add_parser(commands, only)
+    sizes.add_parser(commands, only)
 
     command = commands.add_parser("run", help="check and time the cases of a folder")
     command.add_argument("folder", type=Path)

@@ -1,0 +1,1 @@
+"""Kernels of run-time sizes beside those of the same sizes that were compiled for them."""
