@@ -10,7 +10,7 @@ import torch
 
 from lego_mlir import kernels
 from lego_mlir.diagnostics import LegoError
-from lego_mlir.frontend import Kernel
+from lego_mlir.frontend import Kernel, KernelChoice
 from lego_mlir.torch import operators, tensors
 
 
@@ -77,7 +77,7 @@ def _kernel(
     dtype: torch.dtype,
     alignment: int,
     target: str | None,
-) -> Kernel:
+) -> Kernel | KernelChoice:
     """Return the kernel, which is the same for all targets."""
     return kernels.permute(
         shape,

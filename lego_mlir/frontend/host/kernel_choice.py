@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -21,15 +22,15 @@ if TYPE_CHECKING:
 
 
 class KernelChoice(HostFunction):
-    """Host functions with the same arguments, made for different values of one size.
+    """Host functions with the same arguments, made for different values of some sizes.
 
     Each is made, and compiled, when a launch first needs it.
 
     Args:
         name: of the function.
         parameters: the types of the arguments by name, in order.
-        size: the name of the size that decides.
-        choose: returns the number of the function for a value of that size.
+        sizes: the names of the sizes that decide.
+        choose: returns the number of the function for values of these sizes, in order.
         functions: make the functions; the last one takes any value.
         reference: the known reference that `run` compares with, if any.
         explanation: returns a description of the choice.
@@ -39,14 +40,14 @@ class KernelChoice(HostFunction):
         self,
         name: str,
         parameters: Mapping[str, Parameter],
-        size: str,
-        choose: Callable[[int], int],
+        sizes: Sequence[str],
+        choose: Callable[..., int],
         functions: Sequence[Callable[[], HostFunction]],
         reference: str | None,
         explanation: Callable[[], str],
     ) -> None:
         self._given = dict(parameters)
-        self._size, self._choose = size, choose
+        self._sizes, self._choose = tuple(sizes), choose
         self._makers = tuple(functions)
         self._functions_made: dict[int, HostFunction] = {}
         self._explanation = explanation
@@ -54,15 +55,16 @@ class KernelChoice(HostFunction):
         super().__init__(name, reference, strict=True, exact_math=False, in_place=False)
 
     def __repr__(self) -> str:
-        return f"<choice {self.name} by {self._size}, of {len(self._makers)} functions>"
+        by = ", ".join(self._sizes)
+        return f"<choice {self.name} by {by}, of {len(self._makers)} functions>"
 
     def parameters(self) -> Mapping[str, Parameter]:
         return self._given
 
     def function_for(self, sizes: Mapping[str, int] | None) -> HostFunction:
         """Return the function that launches of these sizes take; without sizes that for any."""
-        value = None if sizes is None else sizes.get(self._size)
-        number = len(self._makers) - 1 if value is None else self._choose(value)
+        values = [(sizes or {}).get(name) for name in self._sizes]
+        number = len(self._makers) - 1 if None in values else self._choose(*values)
         if number not in self._functions_made:
             self._functions_made[number] = self._makers[number]()
         return self._functions_made[number]
@@ -84,25 +86,38 @@ class KernelChoice(HostFunction):
         sizes: Mapping[str, int] | LaunchClass | None = None,
     ) -> Artifact:
         """Compile the function for launches of some sizes; see `HostFunction.compile`."""
-        known = None if isinstance(sizes, LaunchClass) else sizes
-        return self.function_for(known).compile(target, check=check, sizes=sizes)
+        function, promised = self._chosen(sizes)
+        return function.compile(target, check=check, sizes=promised)
 
     def compilation(
         self,
         options: Options | None = None,
         sizes: Mapping[str, int] | LaunchClass | None = None,
     ) -> Compilation:
-        known = None if isinstance(sizes, LaunchClass) else sizes
-        return self.function_for(known).compilation(options, sizes)
+        function, promised = self._chosen(sizes)
+        return function.compilation(options, promised)
+
+    def _chosen(
+        self, sizes: Mapping[str, int] | LaunchClass | None
+    ) -> tuple[HostFunction, LaunchClass | None]:
+        """Return the function for launches of some sizes, and what its code may rely on.
+
+        A function is made for its multiples: it has no classes of others.
+        """
+        if isinstance(sizes, LaunchClass) or sizes is None:
+            return self.function_for(None), sizes
+        function = self.function_for(sizes)
+        return function, replace(function.run_time_sizes.of_sizes(sizes), multiples=())
 
     @cached_property
     def _repeated(self) -> runtime.RepeatedLaunches:
         known = self.run_time_sizes
-        key_of, size_of = known.key, known.reader(self._size)
+        key_of, choose = known.key, self._choose
+        readers = [known.reader(name) for name in self._sizes]
 
         def key(arrays: Sequence[Any]) -> Hashable:
             found = key_of(arrays)
-            return None if found is None else (self._choose(size_of(arrays)), *found)
+            return None if found is None else (choose(*[r(arrays) for r in readers]), *found)
 
         return runtime.RepeatedLaunches(key)
 

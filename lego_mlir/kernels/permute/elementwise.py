@@ -21,7 +21,7 @@ from lego_mlir.kernels.permute.problem import count_tiles
 
 
 def elementwise_transpose(
-    shape: Sequence[int],
+    shape: Sequence[Any],
     a: TensorType,
     b: TensorType,
     tile: int,

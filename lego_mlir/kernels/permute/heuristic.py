@@ -83,7 +83,7 @@ def choose_tile(problem: PermuteProblem, element_bytes: int, max_width: int) -> 
     """
     load_width, store_width = problem.widths(max_width)
     skewed = _SKEWED.get(element_bytes)
-    if store_width == 1 and skewed is not None and skewed.skew_span <= max_width:
+    if not problem.is_open and store_width == 1 and skewed and skewed.skew_span <= max_width:
         return skewed
     if min(load_width, store_width) == 1:
         config = _UNALIGNED[element_bytes]
@@ -108,7 +108,7 @@ def choose_copy(problem: PermuteProblem, width: int) -> CopyConfig:
         problem: a permutation that is a copy.
         width: elements that one access may take.
     """
-    columns = min(_COPY_THREADS, count_tiles(problem.read.size, width))
+    columns = min(_COPY_THREADS, count_tiles(problem.typical.read.size, width))
     rows = _COPY_THREADS // columns if problem.others else 1
     return CopyConfig(rows, columns, width)
 
@@ -121,7 +121,10 @@ def choose_config(problem: PermuteProblem, element_bytes: int, max_width: int) -
         element_bytes: bytes of an element.
         max_width: elements that one access may take, by the alignment of both arrays.
     """
-    first, runs = candidates(problem, element_bytes, max_width).values()
+    first, *others = candidates(problem, element_bytes, max_width).values()
+    if not others:
+        return first
+    (runs,) = others
     if isinstance(first, CopyConfig) and first.width * element_bytes < MAX_ACCESS_BYTES:
         return runs  # a copy of rows that are not aligned
     costs = [_cost(problem, c, element_bytes) for c in (first, runs)]
@@ -131,11 +134,18 @@ def choose_config(problem: PermuteProblem, element_bytes: int, max_width: int) -
 
 
 def candidates(problem: PermuteProblem, element_bytes: int, max_width: int) -> dict[str, Config]:
-    """Return the configs that serve a permutation: a copy or tiles of two modes, and runs."""
-    runs = choose_runs(problem, element_bytes, max_width)
+    """Return the configs that serve a permutation: a copy or tiles of two modes, and runs.
+
+    Runs are of known sizes.
+    """
+    found: dict[str, Config] = {}
     if problem.is_copy:
-        return {"vector": choose_copy(problem, min(problem.widths(max_width))), "runs": runs}
-    return {"vector": choose_tile(problem, element_bytes, max_width), "runs": runs}
+        found["vector"] = choose_copy(problem, min(problem.widths(max_width)))
+    else:
+        found["vector"] = choose_tile(problem, element_bytes, max_width)
+    if not problem.is_open:
+        found["runs"] = choose_runs(problem, element_bytes, max_width)
+    return found
 
 
 def _cost(problem: PermuteProblem, config: Config, element_bytes: int) -> float:
@@ -157,6 +167,7 @@ def _cost(problem: PermuteProblem, config: Config, element_bytes: int) -> float:
 
 
 def _count_ctas(problem: PermuteProblem, tile: _Candidate) -> int:
+    problem = problem.typical
     outer = prod(mode.size for mode in problem.others)
     down = count_tiles(problem.written.size, tile.down)
     return outer * down * count_tiles(problem.read.size, tile.across)

@@ -50,7 +50,7 @@ def tiled_permutation(
     outer, x, y = problem.others, problem.read, problem.written
     lead, ones, zeros = [m.size for m in outer], [1] * len(outer), (0,) * len(outer)
     span = config.skew_span
-    factors = [m.target % span for m in (*outer, x)]
+    factors = [m.target % span for m in (*outer, x)] if span > 1 else [0] * (len(outer) + 1)
     skew = span - 1 if any(factors) else 0
     down, across = count_tiles(y.size + skew, config.down), count_tiles(x.size, config.across)
     # Consecutive CTAs store consecutive tiles of the output's rows.

@@ -3,6 +3,8 @@
 A mode is a walk through memory: `size` steps of `source` elements in the input and of `target`
 elements in the output. The transpose of a row-major m×n matrix has two modes, (m, n, 1) and
 (n, 1, m); the transpose into a column-major output has one, (m*n, 1, 1), and is a copy.
+
+Sizes that only the launch knows are symbols, and strides then expressions of them.
 """
 
 from __future__ import annotations
@@ -10,9 +12,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
+from typing import Any
 
 from lego_mlir.algebra import Layout, OrderBy, RegP
+from lego_mlir.algebra.sizes import ceildiv
 from lego_mlir.diagnostics import LegoError
+from lego_mlir.index import Expr, construct, evaluate, symbols
+
+_TYPICAL = 4096
+"""What stands for a size that only the launch knows, where sizes only decide what is fast."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +41,18 @@ class PermuteProblem:
     """
 
     modes: tuple[Mode, ...]
+
+    @property
+    def is_open(self) -> bool:
+        """Whether only the launch knows some sizes."""
+        return any(isinstance(mode.size, Expr) for mode in self.modes)
+
+    @property
+    def typical(self) -> PermuteProblem:
+        """The permutation with a typical number for each size that only the launch knows."""
+        return PermuteProblem(
+            tuple(Mode(typical(m.size), typical(m.source), typical(m.target)) for m in self.modes)
+        )
 
     @property
     def read(self) -> Mode:
@@ -69,12 +89,12 @@ class PermuteProblem:
 
 
 def find_problem(
-    shape: Sequence[int], axes: Sequence[int], a: Layout, b: Layout
+    shape: Sequence[Any], axes: Sequence[int], a: Layout, b: Layout
 ) -> PermuteProblem | None:
     """Return the modes of a permutation of dimensions; `None` if a layout is not strided.
 
     Args:
-        shape: sizes of the input.
+        shape: sizes of the input, numbers or symbols.
         axes: dimension k of the output is dimension axes[k] of the input.
         a: layout of the input, with the dimensions `shape`.
         b: layout of the output.
@@ -83,7 +103,7 @@ def find_problem(
     if source is None or target is None:
         return None
     by_axis = {axis: target[k] for k, axis in enumerate(axes)}
-    modes = [Mode(n, source[k], by_axis[k]) for k, n in enumerate(shape) if n > 1]
+    modes = [Mode(n, source[k], by_axis[k]) for k, n in enumerate(shape) if n != 1]
     return PermuteProblem(_merged(modes) or (Mode(1, 1, 1),))
 
 
@@ -98,24 +118,31 @@ def target_view(modes: Sequence[Mode]) -> Layout:
 
 
 def _view(modes: Sequence[tuple[int, int]]) -> Layout:
-    slowest_first = sorted(range(len(modes)), key=lambda k: -modes[k][1])
+    slowest_first = sorted(range(len(modes)), key=lambda k: -typical(modes[k][1]))
     return OrderBy(RegP([size for size, _ in modes], slowest_first))
 
 
-def _strides(layout: Layout) -> list[int] | None:
+def typical(size: Any) -> int:
+    """Return a number that stands for a size or stride, itself if it is one."""
+    if not isinstance(size, Expr):
+        return int(size)
+    return int(evaluate(size, {s.name: _TYPICAL for s in symbols(size)}))
+
+
+def _strides(layout: Layout) -> list[Any] | None:
     """Return the stride of each dimension; `None` if the layout is not strided."""
     try:
         strides = layout.to_strides().stride
     except LegoError:
         return None
-    numbers = [s for s in strides if isinstance(s, int)]
+    numbers: list[Any] = [s for s in strides if isinstance(s, int | Expr)]
     return numbers if len(numbers) == layout.rank else None
 
 
 def _merged(modes: list[Mode]) -> tuple[Mode, ...]:
     """Return the modes, those joined that continue one another in both memories."""
     found: list[Mode] = []
-    for inner in sorted(modes, key=lambda m: -m.target):
+    for inner in sorted(modes, key=lambda m: -typical(m.target)):
         outer = found[-1] if found else None
         if outer and (outer.source, outer.target) == (
             inner.size * inner.source,
@@ -130,11 +157,12 @@ def _merged(modes: list[Mode]) -> tuple[Mode, ...]:
 
 def _common_power(numbers: Sequence[int], most: int) -> int:
     """Return the greatest power of two up to `most` that divides all numbers."""
-    while any(n % most for n in numbers):
+    while any(construct.mod(n, most) != 0 for n in numbers):
         most //= 2
     return most
 
 
 def count_tiles(size: int, tile: int) -> int:
     """Return the number of tiles that cover a dimension."""
-    return -(-size // tile)
+    count: int = ceildiv(size, tile)
+    return count

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import prod
+from typing import Any
 
-from lego_mlir.algebra import Layout, OrderBy, Row
+from lego_mlir.algebra import Layout, OrderBy, Row, size_symbol
 from lego_mlir.diagnostics import LegoError
-from lego_mlir.frontend import Kernel, TensorType
+from lego_mlir.frontend import Kernel, KernelChoice, TensorType
 from lego_mlir.frontend.dtypes import check_dtype
 from lego_mlir.hardware.dtypes import ELEMENT_BYTES
 from lego_mlir.hardware.limits import MAX_ACCESS_BYTES, MAX_CTA_THREADS
+from lego_mlir.index import Int
 from lego_mlir.kernels.permute.config import CopyConfig, TileConfig
 from lego_mlir.kernels.permute.elementwise import elementwise_transpose
 from lego_mlir.kernels.permute.heuristic import candidates, choose_config
@@ -21,10 +23,13 @@ from lego_mlir.kernels.permute.runs import RunConfig, run_permutation
 STRIDED = ("vector", "runs")
 VARIANTS = ("naive", "shared", *STRIDED)
 
+_MULTIPLE = 16
+"""What divides sizes for which rows are accessed by vectors."""
+
 
 def transpose(
-    m: int,
-    n: int,
+    m: int | None,
+    n: int | None,
     dtype: str = "f32",
     *,
     a: Layout | None = None,
@@ -34,12 +39,12 @@ def transpose(
     tile: int = 32,
     rows: int = 8,
     alignment: int = 16,
-) -> Kernel:
+) -> Kernel | KernelChoice:
     """Return a kernel that transposes an m×n matrix, or a batch of them.
 
     Args:
-        m: rows of the input.
-        n: columns of the input.
+        m: rows of the input; `None` if only a launch knows them. Layouts then call them M.
+        n: columns of the input; `None` as for rows, and N in layouts.
         dtype: element type.
         a: layout of the input, m×n, in a batch batch×m×n; row-major by default.
         b: layout of the output, n×m, in a batch batch×n×m; row-major by default.
@@ -55,7 +60,28 @@ def transpose(
     Raises:
         LegoError: a size or a layout is wrong, or the layouts have no such variant.
     """
-    lead = () if batch is None else (batch,)
+
+    def made(m: Int, n: Int, a: Layout | None, b: Layout | None) -> Kernel:
+        return _transpose(m, n, dtype, a, b, batch, variant, tile, rows, alignment)
+
+    by_vectors = variant in (*STRIDED, None)
+    return _of_open_sizes({"M": m, "N": n}, (a, b), made, by_vectors=by_vectors)
+
+
+def _transpose(
+    m: Int,
+    n: Int,
+    dtype: str,
+    a: Layout | None,
+    b: Layout | None,
+    batch: int | None,
+    variant: str | None,
+    tile: int,
+    rows: int,
+    alignment: int,
+) -> Kernel:
+    """Return the kernel of `transpose`, for sizes that may be symbols."""
+    lead: tuple[Int, ...] = () if batch is None else (batch,)
     axes = (*range(len(lead)), len(lead) + 1, len(lead))
     source = _tensor("transpose", "a", (*lead, m, n), dtype, a, alignment)
     target = _tensor("transpose", "b", (*lead, n, m), dtype, b, alignment)
@@ -92,7 +118,7 @@ def transpose(
 
 
 def permute(
-    shape: Sequence[int],
+    shape: Sequence[int | None],
     axes: Sequence[int],
     dtype: str = "f32",
     *,
@@ -100,11 +126,12 @@ def permute(
     b: Layout | None = None,
     variant: str | None = None,
     alignment: int = 16,
-) -> Kernel:
+) -> Kernel | KernelChoice:
     """Return a kernel that permutes the dimensions of a tensor, like NumPy's transpose.
 
     Args:
-        shape: sizes of the input.
+        shape: sizes of the input; `None` where only a launch knows one. Layouts then call the size
+            of dimension k Dk.
         axes: dimension k of the output is dimension axes[k] of the input.
         dtype: element type.
         a: layout of the input, strided; row-major by default.
@@ -115,7 +142,7 @@ def permute(
     Raises:
         LegoError: the axes are not a permutation, or a layout is not strided.
     """
-    shape, axes = tuple(shape), tuple(axes)
+    axes = tuple(axes)
     if variant not in (*STRIDED, None):
         raise LegoError(
             f"permute: there is no variant {variant!r}", hint=f"known: {', '.join(STRIDED)}"
@@ -126,14 +153,63 @@ def permute(
             f"{list(shape)}",
             hint="each dimension once, counted from 0",
         )
-    source = _tensor("permute", "a", shape, dtype, a, alignment)
-    target = _tensor("permute", "b", tuple(shape[k] for k in axes), dtype, b, alignment)
-    problem = find_problem(shape, axes, source.layout, target.layout)
-    if problem is None:
-        raise LegoError(
-            f"permute: the layouts '{source.layout}' and '{target.layout}' are not both strided"
-        )
-    return _vectorized("permute", problem, source, target, _reference(axes), variant)
+
+    def made(*sizes_and_layouts: Any) -> Kernel:
+        *sizes, a, b = sizes_and_layouts
+        source = _tensor("permute", "a", tuple(sizes), dtype, a, alignment)
+        target = _tensor("permute", "b", tuple(sizes[k] for k in axes), dtype, b, alignment)
+        problem = find_problem(sizes, axes, source.layout, target.layout)
+        if problem is None:
+            raise LegoError(
+                f"permute: the layouts '{source.layout}' and '{target.layout}' are not both strided"
+            )
+        return _vectorized("permute", problem, source, target, _reference(axes), variant)
+
+    sizes = {f"D{k}": n for k, n in enumerate(shape)}
+    return _of_open_sizes(sizes, (a, b), made, by_vectors=True)
+
+
+def _of_open_sizes(
+    sizes: Mapping[str, int | None],
+    layouts: tuple[Layout | None, Layout | None],
+    made: Callable[..., Kernel],
+    *,
+    by_vectors: bool,
+) -> Kernel | KernelChoice:
+    """Return the kernel for some sizes; where only a launch knows one, the choice of two kernels.
+
+    One is for sizes that are multiples, whose rows are accessed by vectors, the other for any.
+
+    Args:
+        sizes: by name; `None` for those that only a launch knows.
+        layouts: of input and output, as the caller gives them.
+        made: returns the kernel of sizes, numbers or symbols, and of layouts.
+        by_vectors: whether the kernel accesses rows by vectors where it can.
+    """
+    names = [name for name, n in sizes.items() if n is None]
+    if not names:
+        return made(*sizes.values(), *layouts)
+
+    def of_class(multiple_of: Sequence[int]) -> Kernel:
+        known = {name: size_symbol(name, multiple_of) for name in names}
+        changed = [
+            None if x is None else x.substitute({s: known.get(s.name, s) for s in x.symbols})
+            for x in layouts
+        ]
+        return made(*(known.get(name, n) for name, n in sizes.items()), *changed)
+
+    general = of_class(())
+    if not by_vectors:
+        return general
+    return KernelChoice(
+        general.name,
+        general.parameters(),
+        names,
+        lambda *values: int(any(n % _MULTIPLE for n in values)),
+        [lambda: of_class((_MULTIPLE,)), lambda: general],
+        general.reference,
+        lambda: f"multiples of {_MULTIPLE}, or any sizes",
+    )
 
 
 def _vectorized(
@@ -145,6 +221,11 @@ def _vectorized(
     variant: str | None,
 ) -> Kernel:
     """Return the kernel of a permutation of strided layouts, of the variant that is asked for."""
+    if problem.is_open and variant == "runs":
+        raise LegoError(
+            f"{name}: the variant 'runs' is for sizes that are known before the launch",
+            hint="variant='vector', or none",
+        )
     element_bytes = ELEMENT_BYTES[a.dtype]
     max_width = max(1, min(MAX_ACCESS_BYTES, a.alignment, b.alignment) // element_bytes)
     if variant is None:
@@ -161,11 +242,11 @@ def _vectorized(
 
 
 def _tensor(
-    name: str, what: str, shape: tuple[int, ...], dtype: str, layout: Layout | None, alignment: int
+    name: str, what: str, shape: tuple[Int, ...], dtype: str, layout: Layout | None, alignment: int
 ) -> TensorType:
     """Return the type of a tensor parameter, whose layout has this shape."""
     check_dtype(dtype)
-    if any(n < 1 for n in shape):
+    if any(isinstance(n, int) and n < 1 for n in shape):
         raise LegoError(f"{name}: {list(shape)} is not a shape", hint="sizes are positive")
     chosen = OrderBy(Row(*shape)) if layout is None else layout
     if chosen.size != prod(shape):

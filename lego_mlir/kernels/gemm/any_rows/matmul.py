@@ -162,7 +162,7 @@ class AnyRows:
         return KernelChoice(
             "matmul",
             self._parameters,
-            ROWS,
+            (ROWS,),
             choose,
             makers,
             None if self.request.epilogue is not None else reference_of(dtype, chosen),
