@@ -169,6 +169,10 @@ class _Bindings:
         self.__name = name
 
     def __getattr__(self, attribute: str) -> Any:
+        # The bindings' own names have no underscore before them; probes of strangers do, such as
+        # those of torch.compile in all globals that it sees, and must not load or need a package.
+        if attribute.startswith("_"):
+            raise AttributeError(f"the MLIR bindings' {self.__name} has no public '{attribute}'")
         module = importlib.import_module(f"{_open()}.{self.__name}")
         value = getattr(module, attribute)
         vars(self).update(vars(module))  # from now on they are found here, without this function

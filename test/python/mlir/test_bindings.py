@@ -92,3 +92,10 @@ except Exception as e:
 def test_an_unknown_dialect_is_an_error() -> None:
     done = python("import lego_mlir.mlir.bindings as b; print(hasattr(b, 'no_such_dialect'))")
     assert done.stdout.strip() == "False"
+
+
+def test_probes_of_all_globals_neither_need_nor_load_a_package() -> None:
+    """As torch.compile and `inspect.unwrap` probe whatever they see."""
+    code = f"{IMPORT}, arith; print([hasattr(x, '__wrapped__') for x in (ir, arith)])"
+    done = python(code, LEGO_MLIR_BINDINGS="mlir")  # there is none
+    assert done.stdout.strip() == "[False, False]", done.stderr
