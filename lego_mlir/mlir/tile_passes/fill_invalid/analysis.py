@@ -117,10 +117,14 @@ class Validity:
         self, addends: Sequence[tuple[Any, int]], terms: Sequence[tuple[int, int]], size: Int
     ) -> Bound:
         origin: Int = 0
+        found: list[tuple[Any, int]] = []
         for value, factor in addends:
-            origin = construct.add(origin, construct.mul(factor, self._reader.read(value)))
+            term = construct.mul(factor, self._reader.read(value))
+            origin = construct.add(origin, term)
+            # A number is the same inside and outside of a loop, which its constant is not.
+            found.append((None, term) if isinstance(term, int) else (value, factor))
         values = {s: self._reader.values[s] for s in symbols(size)}
-        return Bound(tuple(sorted(terms)), origin, size, tuple(addends), values)
+        return Bound(tuple(sorted(terms)), origin, size, tuple(found), values)
 
     # Operation by operation.
     def _block(self, block: Any) -> None:
@@ -227,9 +231,22 @@ class Validity:
         carried = list(op.operands)[3:]
         inside = list(body.arguments)[1:]
         merged = [self._merge(op, x, y) for x, y in zip(inside, op.results, strict=True)]
+        self._turn(op, merged, carried)
+        # What every turn keeps is known in the body, too, also to what is derived of it there.
+        kept = [(m, _simplified(m)) for m in merged]
+        settled = [found for m, found in kept if found and m not in found]
+        if settled:
+            for x, y, (_, found) in zip(inside, op.results, kept, strict=True):
+                if is_tile(x):
+                    self._domains[x] = self._domains[y] = found
+            self._turn(op, merged, carried)
+
+    def _turn(self, op: Any, merged: Sequence[Merged], carried: Sequence[Any]) -> None:
+        """Find the conditions in the body of a loop, and of what one turn yields."""
+        body = op.regions[0].blocks[0]
         self._block(body)
         for m, first, last in zip(merged, carried, _end(body).operands, strict=True):
-            m.alternatives.extend([self._domains.get(x, EVERYWHERE) for x in (first, last)])
+            m.alternatives[:] = [self._domains.get(x, EVERYWHERE) for x in (first, last)]
 
     def _if(self, op: Any) -> None:
         blocks = [block for region in op.regions for block in region.blocks]

@@ -240,6 +240,44 @@ def test_a_restricted_start_has_the_bounds_of_what_a_loop_adds() -> None:
     filled(tile_module(tensors, body))
 
 
+def test_bounds_that_every_turn_keeps_are_known_of_what_turns_compute() -> None:
+    """A tile of 30 columns is loaded one turn ahead, and less than its row's maximum then."""
+    tensors = {"X": ("f32", (64, 30)), "Y": ("f32", (16, 1))}
+    restricted = (
+        '%{0}in = "lego.in_range"(%{1}) {{dim = 1 : i64, size = 30 : i64}} : (index) -> '
+        "tensor<16x32xi1>\n"
+        f'%{{0}} = "lego.restrict"(%{{0}}all, %{{0}}in) : ({T}, tensor<16x32xi1>) -> {T}\n'
+    )
+    filler = f'%{{0}}all = "lego.fill"(%{{0}}) {{{{value = 0.0 : f32}}}} : ({T}) -> {T}\n'
+    wide = f'%wide = "lego.broadcast"(%most) : ({ROW}) -> {T}\n'
+    body = (
+        f"""%c16 = arith.constant 16 : index
+      %c3 = arith.constant 3 : index
+      %z = arith.constant dense<0.0> : {ROW}
+"""
+        + load("x", "X", memref("f32", (64, 30)), T, "%c0, %c0")
+        + filler.format("x")
+        + restricted.format("first", "c0").replace("%firstall", "%xall")
+        + f"""%m:2 = scf.for %k = %c0 to %c3 step %c1 iter_args(%held = %first, %before = %z)
+          -> ({T}, {ROW}) {{
+        %after = arith.addi %k, %c1 : index
+        %row = arith.muli %after, %c16 : index
+        %zero = arith.constant 0 : index
+"""
+        + load("next", "X", memref("f32", (64, 30)), T, "%row, %zero")
+        + filler.format("next")
+        + restricted.format("then", "zero").replace("%thenall", "%nextall")
+        + reduction("max").replace("%r ", "%most ").replace("%x", "%held")
+        + wide
+        + f"%less = arith.subf %held, %wide : {T}\n"
+        + reduction().replace("%x", "%less")
+        + f"%sum = arith.addf %before, %r : {ROW}\nscf.yield %then, %sum : {T}, {ROW}\n}}\n"
+        + store("m#1", "Y", memref("f32", (16, 1)), ROW, "%c0, %c0")
+    )
+    text = filled(tile_module(tensors, body))
+    assert not count(text, "lego.restrict")
+
+
 def test_what_changes_between_turns_is_refused_where_it_matters() -> None:
     tensors = {"X": ("f32", (16, 70)), "Y": ("f32", (16, 1))}
     body = (
