@@ -94,7 +94,7 @@ def coalesced(
     Each lane holds vectors of up to 16 bytes along the dimension that is contiguous in memory,
     neighbouring lanes hold neighbouring vectors, and warps and CTAs divide the slowest dimensions,
     so that reductions along the fastest one stay inside of warps where they can. Vectors are
-    shorter if otherwise threads would have nothing to do.
+    shorter if otherwise threads would have nothing to do, or the same as others.
 
     A dimension that is to be `whole` is divided among warps last, and only as far as lanes still
     access whole sectors, so that reductions along it stay inside of warps, too.
@@ -126,7 +126,11 @@ def coalesced(
     vector = gcd(most, prod(sizes[d] for d in order[rank - contiguous :])) if rank else 1
     while vector > 1 and vector * warps * WARP_THREADS > elements:
         vector //= 2
-    registers = _spread(vector, sizes, order[rank - contiguous :][::-1])
+    fastest = order[rank - contiguous :][::-1]
+    # Of equally many accesses, the shorter ones need fewer registers than the same ones twice.
+    shorter = [vector >> k for k in range(vector.bit_length())]
+    vector = max(shorter, key=lambda n: _busy_threads(n, warps, sizes, order, fastest))
+    registers = _spread(vector, sizes, fastest)
     if whole:
         # A sector of neighbouring lanes, then warps along the other dimensions, then the rest.
         near = _spread(max(1, SECTOR_BYTES // (vector * element_bytes)), sizes, order[::-1])
@@ -144,6 +148,16 @@ def coalesced(
     for part, number in ((cta, ctas), (lane, WARP_THREADS), (warp, warps)):
         part[order[0]] *= number // prod(part)
     return blocked(shape, registers, lane, warp, ctas=cta, order=order)
+
+
+def _busy_threads(
+    vector: int, warps: int, sizes: Sequence[int], order: Sequence[int], fastest: Sequence[int]
+) -> int:
+    """Return how many threads hold elements that no other one does, if all have such vectors."""
+    left = list(sizes)
+    _spread(vector, left, fastest)
+    lanes = _spread(WARP_THREADS, left, order[::-1])
+    return prod(lanes) * prod(_spread(warps, left, order))
 
 
 def _spread(number: int, sizes: list[int], order: Sequence[int]) -> list[int]:

@@ -216,6 +216,8 @@ def test_a_row_in_vectors_of_sixteen_bytes() -> None:
         "register  2 along dim 0 by 2048, 8 along dim 0"
     )
     assert coalesced((1, 32), 4, 1).registers == 1  # every lane has something to do
+    # 640 vectors of 16 bytes for 256 threads would be 1280 accesses, as many as of 8 bytes.
+    assert coalesced((1, 5120), 2, 8).registers == 20
     column_major = coalesced((64, 128), 4, 4, order=(1, 0))
     assert column_major == transposed(layout)
 
