@@ -128,8 +128,15 @@ class _Placement:
         return bool(self._accesses.of(op) or len(op.regions) or op.name in _BARRIERS)
 
     def _operation(self, op: Any, state: _State) -> _State:
-        if op in self.before:
-            state = self._behind(state, self.before[op])
+        level = self.before.get(op, Meeting.NONE)
+        behind = self._behind(state, level) if level is not Meeting.NONE else state
+        found = self._following(op, behind)
+        # A barrier that one of its branches needs stands before the other one, too.
+        is_known = self.before.get(op, Meeting.NONE) is level
+        return found if is_known else self._operation(op, state)
+
+    def _following(self, op: Any, state: _State) -> _State:
+        """Return what is pending behind an operation."""
         match op.name:
             case "scf.if":
                 ends = [

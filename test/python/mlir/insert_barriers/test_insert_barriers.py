@@ -111,6 +111,23 @@ def branch(warps: int) -> str:
     )
 
 
+def two_branches(warps: int) -> str:
+    """Return a kernel in which some threads store what all others have loaded, twice."""
+    inside = [store("v", s, "%t4", OWN).replace("%v#", "%p#") for s in ("s0", "s1")]
+    return text(
+        warps,
+        *map(alloc, ("s0", "s1")),
+        load("v", "x", "%t4", OWN),
+        *(store("v", s, "%t4", OWN) for s in ("s0", "s1")),
+        *(load(r, s, "%t", across(warps)) for r, s in (("p", "s0"), ("q", "s1"))),
+        "%first = arith.cmpi ult, %t, %c4 : index",
+        *("scf.if %first {", inside[0], "}"),
+        *("scf.if %first {", inside[1], "}"),
+        *(load(r, s, "%t", across(warps)) for r, s in (("u", "s0"), ("w", "s1"))),
+        *(store(r, "y", "%t4", OWN) for r in ("q", "u", "w")),
+    )
+
+
 KERNELS: dict[str, tuple[Callable[[int], str], int, list[str]]] = {
     "own elements": (
         lambda n: text(
@@ -186,6 +203,11 @@ KERNELS: dict[str, tuple[Callable[[int], str], int, list[str]]] = {
     "a conversion in a loop": (loop, 2, ["cta", "cta"]),
     "two conversions in a loop": (two_in_loop, 2, ["cta", "cta"]),
     "a branch that some threads take": (branch, 2, ["cta", "warp", "warp"]),
+    "two such branches, of which the first has the barrier": (
+        two_branches,
+        2,
+        ["cta", "warp", "warp"],
+    ),
     "a tensor in place": (
         lambda n: text(
             n,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 from lego_mlir.analysis.distributed import DistributedLayout, plan_conversion
 from lego_mlir.analysis.distributed.conversions.clusters import Kind, of_cluster
@@ -36,7 +37,7 @@ def convert(tile: Fragment, layout: DistributedLayout, threads: Threads) -> Frag
 def convert_together(
     held: Sequence[Fragment], layout: DistributedLayout, threads: Threads
 ) -> list[Fragment]:
-    """Build several tiles of one layout in another layout; between CTAs in one round trip.
+    """Build several tiles of one layout in another layout, in one round trip to other threads.
 
     Args:
         held: the tiles.
@@ -56,21 +57,29 @@ def convert_together(
             if pieces.kind is Kind.GATHER:
                 found = gather(parts, pieces, threads)
             else:
-                found = [_convert(part, pieces.target, threads) for part in parts]
+                found = _convert(parts, pieces.target, threads)
             return [tile.renamed(layout) for tile in found]
-    return [_convert(tile, layout, threads) for tile in held]
+    return _convert(held, layout, threads)
 
 
-def _convert(tile: Fragment, layout: DistributedLayout, threads: Threads) -> Fragment:
-    """Build a conversion in which nothing leaves its CTA."""
+def _convert(
+    held: Sequence[Fragment], layout: DistributedLayout, threads: Threads
+) -> list[Fragment]:
+    """Build conversions in which nothing leaves its CTA: what all store, then what all load."""
+    begun = [_begun(tile, layout, threads) for tile in held]
+    return [finish() for finish in begun]
+
+
+def _begun(tile: Fragment, layout: DistributedLayout, threads: Threads) -> Callable[[], Fragment]:
+    """Build the first half of a conversion, its stores; return what builds the other one."""
     if tile.layout == layout:
-        return tile
+        return lambda: tile
     instructions = matrix_instructions(threads.kernel.target)
     plan = plan_conversion(tile.layout, layout, bytes_of(tile.element), instructions)
     if plan.registers is not None:
-        return tile.picked(layout, plan.registers)
+        return partial(tile.picked, layout, plan.registers)
     if plan.exchange is not None:
-        return exchange(tile, layout, plan.exchange, threads)
+        return partial(exchange, tile, layout, plan.exchange, threads)
     assert plan.shared is not None
     if plan.shared.shared_bytes % WORD_BYTES:
         return _by_words(tile, layout, threads)
@@ -87,11 +96,18 @@ def _convert(tile: Fragment, layout: DistributedLayout, threads: Threads) -> Fra
     return through_shared(tile, layout, plan.shared, threads)
 
 
-def _by_words(tile: Fragment, layout: DistributedLayout, threads: Threads) -> Fragment:
-    """Build a conversion with a word for each element.
+def _by_words(
+    tile: Fragment, layout: DistributedLayout, threads: Threads
+) -> Callable[[], Fragment]:
+    """Begin a conversion with a word for each element.
 
     LLVM reads whole words, and of a memory that ends inside of one it would read what nobody wrote.
     """
     words = [to_words(element)[0] for element in tile.elements()]
-    found = _convert(of_elements(tile.layout, words), layout, threads)
-    return of_elements(layout, [from_words([w], tile.element) for w in found.elements()])
+    finish = _begun(of_elements(tile.layout, words), layout, threads)
+
+    def elements() -> Fragment:
+        found = finish()
+        return of_elements(layout, [from_words([w], tile.element) for w in found.elements()])
+
+    return elements

@@ -10,7 +10,8 @@ those that one access moves follow one another. `insert_barriers` has the barrie
 
 from __future__ import annotations
 
-from functools import lru_cache
+from collections.abc import Callable
+from functools import lru_cache, partial
 from typing import Any
 
 from lego_mlir.analysis.distributed import DistributedLayout, Factor, Place
@@ -38,8 +39,10 @@ from lego_mlir.mlir.tile_passes.lower_tiles.threads import Threads
 
 def through_shared(
     tile: Fragment, layout: DistributedLayout, plan: SharedExchange, threads: Threads
-) -> Fragment:
-    """Build a tile in another layout of the same CTA.
+) -> Callable[[], Fragment]:
+    """Build the stores of a tile, and return what builds the loads in another layout of the CTA.
+
+    So the stores of several tiles may come before the loads of any, with one barrier between.
 
     Args:
         tile: the tile.
@@ -50,16 +53,24 @@ def through_shared(
     attribute = layout_attribute(plan.memory.layout)
     if build.is_bool(tile.parts[0]):
         bytes_ = Fragment(tile.layout, tuple(build.bool_to_byte(p) for p in tile.parts))
-        found = through_shared(bytes_, layout, plan, threads)
-        return Fragment(layout, tuple(build.byte_to_bool(p) for p in found.parts))
+        loaded = through_shared(bytes_, layout, plan, threads)
+        return lambda: Fragment(layout, tuple(build.byte_to_bool(p) for p in loaded().parts))
     buffer = allocate(attribute, tile.element)
     store_side(tile, buffer, attribute, plan.store, threads)
+    return partial(_loaded, layout, tile.element, buffer, plan, threads)
+
+
+def _loaded(
+    layout: DistributedLayout, element: Any, buffer: Any, plan: SharedExchange, threads: Threads
+) -> Fragment:
+    """Build the loads of a tile from shared memory, by vectors or matrices."""
+    attribute = layout_attribute(plan.memory.layout)
     if plan.load.matrices is not None:
         matrices = plan.load.matrices
-        return load_by_matrices(layout, tile.element, buffer, attribute, matrices, threads)
+        return load_by_matrices(layout, element, buffer, attribute, matrices, threads)
     own = without_copies(layout)
     vector = _without_copies(layout, plan.load.vectors[0])
-    return repeated(load(own, tile.element, buffer, attribute, vector, threads), layout)
+    return repeated(load(own, element, buffer, attribute, vector, threads), layout)
 
 
 def store_side(tile: Fragment, buffer: Any, memory: Any, side: Side, threads: Threads) -> None:
