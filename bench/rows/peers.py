@@ -98,7 +98,7 @@ def _gradient(
 def _quack(case: RowsCase, tensors: Mapping[str, Any]) -> Callable[[], Any]:
     """Return QuACK's call; raises ImportError where it is not installed."""
     from quack.cross_entropy import cross_entropy_bwd, cross_entropy_fwd
-    from quack.rmsnorm import layernorm_fwd, rmsnorm_bwd, rmsnorm_fwd
+    from quack.rmsnorm import layernorm_bwd, layernorm_fwd, rmsnorm_bwd, rmsnorm_fwd
     from quack.softmax import softmax_bwd, softmax_fwd
 
     t = dict(tensors)
@@ -109,14 +109,16 @@ def _quack(case: RowsCase, tensors: Mapping[str, Any]) -> Callable[[], Any]:
             w = t["w"].float()
             return lambda: rmsnorm_fwd(t["x"], w, eps=1e-6)
         case "layernorm":
-            w = t["w"].float()
-            return lambda: layernorm_fwd(t["x"], w, eps=1e-5)
+            w, b = t["w"].float(), t["b"].float()
+            return lambda: layernorm_fwd(t["x"], w, b, eps=1e-5)
         case "cross_entropy":
             return lambda: cross_entropy_fwd(t["logits"], t["labels"])
         case "softmax_backward":
             return lambda: softmax_bwd(t["dy"], t["y"])
         case "rmsnorm_backward":
             return lambda: rmsnorm_bwd(t["x"], t["w"], t["dy"], t["rstd"])
+        case "layernorm_backward":
+            return lambda: layernorm_bwd(t["x"], t["w"], t["dy"], t["rstd"], t["mean"])
         case "cross_entropy_backward":
             return lambda: cross_entropy_bwd(t["logits"], t["labels"], t["dloss"], t["lse"])
     raise Absent(f"QuACK has no {case.kernel}")

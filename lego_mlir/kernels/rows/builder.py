@@ -16,7 +16,7 @@ tiles that broadcast together, so that a function reads as if it were of one ele
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from inspect import Parameter, Signature
 from typing import Any, NamedTuple, TypeAlias
@@ -24,12 +24,12 @@ from typing import Any, NamedTuple, TypeAlias
 from lego_mlir.algebra import OrderBy, Row
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.frontend import Kernel, KernelSequence, TensorType, Workspace, kernel, sequence
-from lego_mlir.kernels.rows.bodies.column_sums import (
+from lego_mlir.kernels.rows.bodies.rows import one_tile, rows_in_pieces, whole_rows
+from lego_mlir.kernels.rows.bodies.turns import (
     PARTIAL_COLUMNS,
     add_partial_sums,
-    sums_of_columns,
+    rows_in_turns,
 )
-from lego_mlir.kernels.rows.bodies.rows import one_tile, rows_in_pieces, whole_rows
 from lego_mlir.kernels.rows.config import RowsConfig
 from lego_mlir.kernels.rows.heuristic import choose, choose_for_columns, count_ctas
 from lego_mlir.kernels.rows.problem import Argument, Function, RowsProblem, Stat
@@ -107,17 +107,26 @@ def rows(
 
 def _row_kernel(problem: RowsProblem, config: RowsConfig, name: str, options: _Options) -> Kernel:
     """Return the kernel of a problem without its sums of columns."""
-    trace = one_tile if problem.is_elementwise else rows_in_pieces if config.piece else whole_rows
+    trace = _trace_of(problem, config)
 
     def body(**tensors: Any) -> None:
         trace(problem, config, tensors)
 
     arguments = {n: problem.tensor(n) for n in problem.arguments if n not in problem.column_sums}
     across = -(-problem.columns // config.columns) if problem.is_elementwise else 1
-    grid = problem.grid(config.rows, across)
+    grid = (config.ctas, 1) if trace is rows_in_turns else problem.grid(config.rows, across)
     how = config.describe(problem.columns, is_elementwise=problem.is_elementwise)
     options = options._replace(cluster=config.cluster)
     return _made(body, name, grid, config.warps, arguments, how, options)
+
+
+def _trace_of(problem: RowsProblem, config: RowsConfig) -> Callable[..., None]:
+    """Return the function that traces the body."""
+    if problem.is_elementwise:
+        return one_tile
+    if config.piece:
+        return rows_in_pieces
+    return rows_in_turns if config.ctas else whole_rows
 
 
 def _with_column_sums(
@@ -134,7 +143,7 @@ def _with_column_sums(
     pieces = 1 if is_together else -(-columns // adding.columns)
 
     def body(**tensors: Any) -> None:
-        sums_of_columns(problem, adding, tensors, finishes=is_together)
+        rows_in_turns(problem, adding, tensors, finishes=is_together)
 
     arguments = {
         n: TensorType("f32", OrderBy(Row(*partial[n].shape))) if n in sums else problem.tensor(n)
@@ -143,7 +152,8 @@ def _with_column_sums(
     grid = (adding.ctas, pieces)
     how = f"a CTA adds up {adding.columns} columns; {adding.warps} warps"
     how = config.describe(columns) if is_together else how
-    kernels = [_made(body, f"{problem.name}_sums", grid, adding.warps, arguments, how, options)]
+    shared = options._replace(cluster=adding.cluster)
+    kernels = [_made(body, f"{problem.name}_sums", grid, adding.warps, arguments, how, shared)]
     if not is_together:  # last, for its output may be an input of the sums
         kernels.append(_row_kernel(problem, config, f"{problem.name}_rows", options))
     totals = {n: _partial(n) for n in sums}
@@ -191,4 +201,5 @@ def _made(
         exact_math=options.exact_math,
         in_place=options.in_place,
         cluster=options.cluster,
+        pdl=True,
     )(body)

@@ -19,8 +19,10 @@ class RowsConfig:
         vector: elements of such a vector.
         held: whether the pieces of a row stay in registers, or are read again.
         cluster: CTAs that have a row together, each of them a part of it, in registers.
-        ctas: of a kernel that adds up columns, each of which works on rows until none are left.
-        ahead: whether such a CTA loads the next rows before it works on some.
+        ctas: CTAs, or clusters, each of which works on rows until none are left; 0 for one that
+            has its rows only. A kernel that adds up columns has such CTAs.
+        ahead: turns whose rows such a CTA loads before it works on those of one. In other CTAs with
+            whole rows, whether what belongs to columns is loaded before statistics are computed.
         reason: why it was chosen.
     """
 
@@ -31,14 +33,18 @@ class RowsConfig:
     held: bool = False
     cluster: int = 1
     ctas: int = 0
-    ahead: bool = False
+    ahead: int = 0
     reason: str = "given"
 
     def __post_init__(self) -> None:
-        for name in ("rows", "warps", "vector", "cluster"):
+        for name in ("rows", "vector", "cluster"):
             n = getattr(self, name)
             if type(n) is not int or n < 1 or n & (n - 1):
                 raise LegoError(f"RowsConfig: {name} is a power of two, not {n!r}")
+        for name, least in (("warps", 1), ("ctas", 0), ("ahead", 0)):
+            n = getattr(self, name)
+            if type(n) is not int or n < least:
+                raise LegoError(f"RowsConfig: {name} is an integer from {least} on, not {n!r}")
         if type(self.piece) is not int or self.piece < 0 or self.piece & (self.piece - 1):
             raise LegoError(f"RowsConfig: piece is 0 or a power of two, not {self.piece!r}")
 
@@ -72,4 +78,7 @@ class RowsConfig:
             held = f"1 row a cluster of {self.cluster} CTAs, in registers"
         else:
             held = f"{self.rows} row{'s' * (self.rows > 1)} a CTA, in registers"
+        if self.ctas and not self.piece:
+            what = "cluster" if self.cluster > 1 else "CTA"
+            held += f", {self.ctas} {what}s in turns" + f", {self.ahead} ahead" * (self.ahead > 0)
         return f"{held}; {self.warps} warps ({self.reason})"

@@ -143,8 +143,8 @@ def _choose_sums(problem: RowsProblem) -> RowsConfig:
     ctas = min(ctas, -(-problem.many_rows // rows))
     # Two sums, and what they are made of, leave no room in long rows.
     is_ahead = problem.columns * wide < _MOST_WARPS * 512 or len(problem.column_sums) < 2
-    reason = f"{threads} threads a row, the next rows {'loaded ahead' * is_ahead or 'not ahead'}"
-    return RowsConfig(rows, warps, ctas=ctas, ahead=is_ahead, reason=reason)
+    reason = f"{threads} threads a row"
+    return RowsConfig(rows, warps, ctas=ctas, ahead=int(is_ahead), reason=reason)
 
 
 def choose_for_columns(problem: RowsProblem) -> RowsConfig:

@@ -109,4 +109,5 @@ def _made(
     body.__name__ = "rope"
     names = [Parameter(n, Parameter.KEYWORD_ONLY) for n in parameters]
     body.__signature__ = Signature(names)
-    return kernel(grid=tokens, warps=warps, parameters=parameters, in_place=in_place)(body)
+    made = kernel(grid=tokens, warps=warps, parameters=parameters, in_place=in_place, pdl=True)
+    return made(body)

@@ -18,7 +18,7 @@ from lego_mlir.kernels.rows.bodies.statistics import (
     flat,
     identities,
     named,
-    reduced,
+    reduced_together,
 )
 from lego_mlir.kernels.rows.config import RowsConfig
 from lego_mlir.kernels.rows.problem import RowsProblem, Stat
@@ -27,18 +27,24 @@ from lego_mlir.kernels.rows.problem import RowsProblem, Stat
 def whole_rows(problem: RowsProblem, config: RowsConfig, tensors: Mapping[str, Any]) -> None:
     """Trace a CTA that holds whole rows in registers."""
     shape = config.rows, problem.columns
-    finish_whole(problem, Piece(problem, shape, tensors, lg.block_id(), 0))
+    piece = Piece(problem, shape, tensors, lg.block_id(), 0)
+    for name in problem.loaded_by_column if config.ahead else ():
+        piece.value(name)
+    finish_whole(problem, [piece])
 
 
-def finish_whole(problem: RowsProblem, piece: Piece) -> None:
-    """Compute and store the outputs of whole rows."""
-    stats: Values = {}
+def finish_whole(problem: RowsProblem, pieces: Sequence[Piece]) -> None:
+    """Compute and store the outputs of whole rows, with the statistics of all in one round trip."""
+    stats: list[Values] = [{} for _ in pieces]
     for name, stat in problem.stats.items():
-        stats[name] = reduced(stat, piece.call(stat.map, stats), axis=1)
-    if problem.finish is not None:
-        piece.store(piece.call(problem.finish, stats))
-    if problem.results is not None:
-        piece.store_results(piece.call(problem.results, stats))
+        mapped = [p.call(stat.map, known) for p, known in zip(pieces, stats, strict=True)]
+        for known, value in zip(stats, reduced_together(stat, mapped), strict=True):
+            known[name] = value
+    for piece, known in zip(pieces, stats, strict=True):
+        if problem.finish is not None:
+            piece.store(piece.call(problem.finish, known))
+        if problem.results is not None:
+            piece.store_results(piece.call(problem.results, known))
 
 
 def one_tile(problem: RowsProblem, config: RowsConfig, tensors: Mapping[str, Any]) -> None:

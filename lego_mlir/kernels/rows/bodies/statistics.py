@@ -19,12 +19,42 @@ _REDUCTIONS: dict[str, tuple[Callable[..., Any], Callable[..., Any], float]] = {
 }
 """Of each kind: the reduction, what combines two, and the identity."""
 
+_TOGETHER = 4
+"""Tiles that `lg.reduce` takes."""
+
 
 def reduced(stat: Stat, mapped: Any, axis: int | tuple[int, ...]) -> Any:
     """Return the statistic of what its function made of elements, whose dimensions stay."""
     if isinstance(stat.op, Combination):
         return lg.reduce(stat.op.function, mapped, axis, identity=stat.op.identity, keepdims=True)
     return _REDUCTIONS[stat.op][0](mapped, axis=axis, keepdims=True)
+
+
+def reduced_together(stat: Stat, several: Sequence[Any]) -> list[Any]:
+    """Return the statistic of the rows of each tile, of as many as possible in one reduction."""
+    most = _TOGETHER // (len(stat.op.identity) if isinstance(stat.op, Combination) else 1)
+    if len(several) > most:
+        first, rest = several[:most], several[most:]
+        return [*reduced_together(stat, first), *reduced_together(stat, rest)]
+    if len(several) == 1:
+        return [reduced(stat, several[0], axis=1)]
+    if isinstance(stat.op, Combination):
+        together, alone = stat.op, len(stat.op.identity)
+    else:
+        _, combine, identity = _REDUCTIONS[stat.op]
+        together = Combination(lambda a, b: (combine(a[0], b[0]),), (identity,))
+        several, alone = [(tile,) for tile in several], 1
+    starts = range(0, alone * len(several), alone)
+
+    def function(a: Any, b: Any) -> Any:
+        return flat(together.function(a[k : k + alone], b[k : k + alone]) for k in starts)
+
+    found = lg.reduce(
+        function, flat(several), 1, identity=together.identity * len(several), keepdims=True
+    )
+    if isinstance(stat.op, Combination):
+        return [found[k : k + alone] for k in starts]
+    return list(found)
 
 
 def identities(stats: Mapping[str, Stat], threads: int) -> Values:

@@ -10,6 +10,7 @@ import pytest
 from lego_mlir.compiler.options import Options
 from lego_mlir.hardware.targets import Target
 from lego_mlir.kernels import (
+    RowsConfig,
     cross_entropy,
     layernorm,
     layernorm_backward,
@@ -42,6 +43,17 @@ def test_rows_do_not_spill(make: Any, columns: int, dtype: str) -> None:
 @pytest.mark.parametrize("make", [rmsnorm_backward, layernorm_backward])
 def test_gradients_of_norms_do_not_spill(make: Any, columns: int, dtype: str) -> None:
     check(make(ROWS, columns, dtype))
+
+
+def test_statistics_of_several_rows_take_one_round_trip() -> None:
+    """The two sums of LayerNorm's gradient, of as many rows as are loaded ahead."""
+    counts = []
+    for ahead in (1, 2):
+        config = RowsConfig(1, 4, ctas=2, ahead=ahead)
+        ptx = layernorm_backward(64, 1024, "bf16", config=config).compile("sm_90a").ptx
+        (sums,) = (x for x in ptx.split(".entry ") if "_sums(" in x.split("\n")[0])
+        counts.append(sums.count("bar.sync"))
+    assert counts[0] == counts[1]
 
 
 @pytest.mark.parametrize(("rows", "columns"), [(64, 256), (4, 1024), (2, 8192)])

@@ -17,8 +17,16 @@ DTYPES = {"f32": np.float32, "f16": np.float16, "bf16": ml_dtypes.bfloat16}
 ULP = {"f32": 2.0**-23, "f16": 2.0**-10, "bf16": 2.0**-7}
 
 SHAPES = [(5, 64), (3, 1000), (2, 1), (7, 33), (1, 3), (40, 20), (3, 2050), (2, 4096)]
-PIECES = [(1, 2, 4, 4), (1, 4, 2, 1), (1, 2, 2, 4, True), (1, 2, 0, 1, False, 4)]
-"""Configs of rows in pieces, of which the last is not full, and of rows that a cluster divides."""
+PIECES = [
+    (1, 2, 4, 4),
+    (1, 4, 2, 1),
+    (1, 2, 2, 4, True),
+    (1, 2, 0, 1, False, 4),
+    (1, 4, 0, 1, False, 1, 1, 2),
+    (1, 4, 0, 1, False, 2, 2, 1),
+]
+"""Configs of rows in pieces, of which the last is not full, of rows that a cluster divides, and of
+rows that CTAs and clusters take turn by turn."""
 
 
 def random(shape: Any, dtype: str, scale: float = 1.0) -> Any:

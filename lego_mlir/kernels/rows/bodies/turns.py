@@ -1,7 +1,8 @@
-"""The bodies of kernels that add up columns, beside what they compute of rows or alone."""
+"""The bodies of CTAs that work on rows turn by turn, and of those that add up columns."""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,20 +12,20 @@ from lego_mlir.kernels.rows import problem as words
 from lego_mlir.kernels.rows.bodies.piece import Piece, as_dtype
 from lego_mlir.kernels.rows.bodies.rows import finish_whole
 from lego_mlir.kernels.rows.config import RowsConfig
-from lego_mlir.kernels.rows.problem import RowsProblem
+from lego_mlir.kernels.rows.problem import Function, RowsProblem
 
 PARTIAL_ROWS, PARTIAL_COLUMNS = 256, 32
 """The tile of a CTA that adds up the sums of others."""
 
 
-def sums_of_columns(
+def rows_in_turns(
     problem: RowsProblem,
     config: RowsConfig,
     tensors: Mapping[str, Any],
     *,
-    finishes: bool,
+    finishes: bool = True,
 ) -> None:
-    """Trace a CTA that adds up columns, of every so many rows.
+    """Trace a CTA, or a cluster, that works on rows turn by turn, and adds up their columns.
 
     Args:
         problem: the kernel.
@@ -32,13 +33,15 @@ def sums_of_columns(
         tensors: the arguments by name; instead of sums of columns those of each CTA.
         finishes: whether it computes the other outputs, too. Then it holds whole rows.
 
-    The loop carries the sums, and the rows that were loaded ahead.
+    The loop carries the sums, and the rows of the next `config.ahead` turns, which are loaded
+    already. Its body has as many turns, whose rows have their statistics in one round trip.
     """
     first, number = lg.block_id("x"), 0 if finishes else lg.block_id("y")
     shape = config.rows, problem.columns if finishes else config.columns
     functions, turn_rows = problem.column_sums, config.rows * config.ctas
     rows = tensors[problem.loaded_elementwise[0]].shape[0]
-    is_ragged = problem.rows is None or problem.rows % turn_rows > 0
+    turns = max(1, config.ahead)
+    is_ragged = problem.rows is None or problem.rows % (turn_rows * turns) > 0
     ahead = problem.loaded_by_row if config.ahead else ()
 
     def piece_of(turn: Any, known: Mapping[str, Any] | None = None) -> Piece:
@@ -51,24 +54,36 @@ def sums_of_columns(
         piece = piece_of(turn)
         return tuple(lg.fill(piece.value(name), 0) for name in ahead)
 
-    def step(turn: Any, *before: Any) -> tuple[Any, ...]:
-        following = fetch(turn + 1)
-        known = dict(zip(ahead, before, strict=False))
-        piece = piece_of(turn, {**fixed, **known})
-        after = []
-        for function, old in zip(functions.values(), before[len(ahead) :], strict=True):
-            new = piece.call(function)
-            if is_ragged:
-                new = lg.restrict(new, piece.value(words.ROW_INDEX) < rows)
-            after.append(old + lg.fill(new, 0.0))
+    def step(several: Any, *before: Any) -> tuple[Any, ...]:
+        pieces: list[Piece] = []
+        following: list[Any] = []
+        sums = before[turns * len(ahead) :]
+        for k in range(turns):
+            turn = several * turns + k
+            known = dict(zip(ahead, before[k * len(ahead) :], strict=False))
+            pieces.append(piece_of(turn, {**fixed, **known}))
+            following += fetch(turn + turns)
+            sums = tuple(map(functools.partial(add, pieces[-1]), functions.values(), sums))
         if finishes:
-            finish_whole(problem, piece)
-        return (*following, *after)
+            finish_whole(problem, pieces)
+        return (*following, *sums)
 
-    zeros: Any = lg.zeros(shape, "f32")
-    start = (*fetch(0), *[lg.fill(zeros, 0.0)] * len(functions))
-    found = lg.fold(ceildiv(rows, turn_rows), start)(step)
-    for name, tile in zip(functions, found[len(ahead) :], strict=True):
+    def add(piece: Piece, function: Function, before: Any) -> Any:
+        new = piece.call(function)
+        if is_ragged:
+            new = lg.restrict(new, piece.value(words.ROW_INDEX) < rows)
+        return before + lg.fill(new, 0.0)
+
+    count = ceildiv(rows, turn_rows * turns)
+    zero: Any = lg.zeros(shape, "f32")
+    start = [tile for k in range(turns) for tile in fetch(k)]
+    start += [lg.fill(zero, 0.0)] * len(functions)
+    if not start:
+        for several in lg.loop(count):
+            step(several)
+        return
+    found = lg.fold(count, tuple(start))(step)
+    for name, tile in zip(functions, found[turns * len(ahead) :], strict=True):
         total = lg.sum(tile, axis=0, keepdims=True)
         tensors[name].tile(1, total.shape[1])[first, number] = total
 
