@@ -295,6 +295,15 @@ irdl.dialect @lego {
     irdl.results(number: %number)
   }
 
+  // True in each warp that holds a true element. In another warp it may be true or false, so what depends
+  // on it must be right either way: it decides whether a warp may leave work out.
+  irdl.operation @vote {
+    %truth = irdl.is i1
+    %tile = irdl.base "!builtin.tensor"
+    irdl.operands(tile: %tile)
+    irdl.results(truth: %truth)
+  }
+
   // Each element's index along a dimension, of i32.
   irdl.operation @iota {
     %tile = irdl.base "!builtin.tensor"

@@ -121,6 +121,14 @@ irdl.dialect @transform_lego {
     irdl.operands(contracts: %op)
   }
 
+  // Lets exponentials of loops begin before the votes that may change them: those of `speculated`
+  // registers.
+  irdl.operation @speculate {
+    %op = irdl.is !transform.any_op
+    %param = irdl.is !transform.param<i64>
+    irdl.operands(loops: %op, parameters: variadic %param)
+  }
+
   // The steps below are for a schedule's named sequence @__transform_placed, which runs on kernels on
   // tiles when all tiles have layouts. Their implementations are in lego_mlir/mlir/tile_steps.
 
@@ -151,6 +159,20 @@ irdl.dialect @transform_lego {
     %op = irdl.is !transform.any_op
     %param = irdl.is !transform.param<i64>
     irdl.operands(kernels: %op, parameters: variadic %param)
+  }
+
+  // Keeps operand A of dots by wgmma in registers that is the same in all iterations of loops, if it takes
+  // at most `operand_registers` registers of a thread.
+  irdl.operation @keep_operands {
+    %op = irdl.is !transform.any_op
+    %param = irdl.is !transform.param<i64>
+    irdl.operands(loops: %op, parameters: variadic %param)
+  }
+
+  // Lets warps leave out the updates of loops that change nothing for them, by votes.
+  irdl.operation @guard_updates {
+    %op = irdl.is !transform.any_op
+    irdl.operands(loops: %op)
   }
 
   // Lets the last dot of loops with several come one iteration late, with what depends on it.

@@ -3,9 +3,12 @@
 //   pipeline_loop         the operands of the dots of loops pass through rings of `stages` stages
 //   choose_copy_engines   TMA copies what it can
 //   split_roles           warps of their own fill the rings
+//   keep_operands         queries stay in registers
+//   guard_updates         warps whose scores have not grown do not rescale
 //   skew                  the second dot of the loop comes one iteration late
 //   overlap_dots          dots run while other work goes on
 //   order_consumers       warpgroups begin their dots in turns
+//   speculate             exponentials begin before it is known whether scores have grown
 //
 // To change the parameters: `--param stages=3`. `--keep DIR` keeps each step.
 module attributes {transform.with_named_sequence} {
@@ -36,11 +39,28 @@ module attributes {transform.with_named_sequence} {
 
     %rest = transform.structured.match ops{["scf.for"]} in %module
         : (!transform.any_op) -> !transform.any_op
+    // Registers of a thread that an operand of all iterations may take; 0 to leave it in shared memory.
+    %operand_registers = "transform_lego.parameter"()
+        {name = "operand_registers", default = 0 : i64} : () -> !transform.param<i64>
+    "transform_lego.keep_operands"(%rest, %operand_registers)
+        : (!transform.any_op, !transform.param<i64>) -> ()
+    "transform_lego.guard_updates"(%rest) : (!transform.any_op) -> ()
     "transform_lego.skew"(%rest) : (!transform.any_op) -> ()
     "transform_lego.overlap_dots"(%kernels) : (!transform.any_op) -> ()
     %skewed = transform.structured.match ops{["scf.for"]} in %module
         : (!transform.any_op) -> !transform.any_op
     "transform_lego.order_consumers"(%skewed) : (!transform.any_op) -> ()
+    transform.yield
+  }
+
+  transform.named_sequence @__transform_main(%module: !transform.any_op) {
+    %loops = transform.structured.match ops{["scf.for"]} in %module
+        : (!transform.any_op) -> !transform.any_op
+    // Registers of exponentials that begin before it is known whether scores have grown.
+    %speculated = "transform_lego.parameter"() {name = "speculated", default = 0 : i64}
+        : () -> !transform.param<i64>
+    "transform_lego.speculate"(%loops, %speculated)
+        : (!transform.any_op, !transform.param<i64>) -> ()
     transform.yield
   }
 }

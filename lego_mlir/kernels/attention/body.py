@@ -1,7 +1,10 @@
 """The tile program of attention: one pass over the keys of a tile of queries, softmax online.
 
-    s = q kᵀ;  most' = max(most, s);  p = exp(s - most')
-    sums = sums · exp(most - most') + sum(p);  o = o · exp(most - most') + p v
+    s = q kᵀ;  base' = max(s) where that exceeds base by more than 8, else base
+    p = 2^(s - base');  sums = sums · 2^(base - base') + sum(p);  o = o · 2^(base - base') + p v
+
+Any base gives the same result, as long as no exponential overflows: so that of a row changes only
+where the scores have grown by more than a factor of 2⁸, which is seldom behind the first keys.
 
 Every iteration is the same: a tile that the mask may cut is masked in a branch, tiles that no query
 of the CTA sees are not in the loop.
@@ -11,19 +14,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from math import e as euler
-from math import inf, log2
+from math import inf, log, log2
 from typing import Any
 
 from lego_mlir import frontend as lg
 from lego_mlir.algebra import Layout, OrderBy, Row
 from lego_mlir.algebra.sizes import ceildiv
-from lego_mlir.index import maximum
 from lego_mlir.kernels.attention.config import AttentionConfig
 from lego_mlir.kernels.attention.problem import AttentionProblem, names_of
 from lego_mlir.kernels.attention.tensors import Storage, TensorLayouts
 from lego_mlir.kernels.attention.work import MOST, Blocks, Span, Work
 
 Tensors = Mapping[str, Any]
+
+_GROWTH = 8.0
+"""By so many powers of 2 a score may exceed the base of its row: f16 holds such exponentials."""
+
+_SUMS = 8
+"""Sums of a row, of every eighth exponential: threads that share a row add theirs at the end."""
 
 
 class Body:
@@ -47,43 +55,49 @@ class Body:
         self._heads = OrderBy(heads).apply(work.head, member) if config.packed else work.head
 
     def trace(self) -> tuple[Any, Any, Any]:
-        """Trace the loop; return each row's maximum of scaled scores, sum, and sums of values."""
+        """Trace the loop; return each row's base, its sum of exponentials, and sums of values.
+
+        The base is a logarithm to base 2 of what the exponentials are divided by.
+        """
         problem, config = self._problem, self._config
-        rows = config.rows
+        rows, columns = config.rows, config.columns
         queries = lg.fill(self._queries(), 0.0)
         blocks = self._work.blocks()
-        # Scores that a function computes are scaled before; otherwise exponents are scaled.
-        factor = log2(euler) * (1.0 if problem.score else problem.scale)
+        factor = log2(euler) * (1.0 if self._is_scaled_before else problem.scale)
+        sums = 1 if columns & (columns - 1) else _SUMS  # tiles of such sizes have no other shape
         initial = (
             lg.full((rows, 1), -inf, "f32"),
             lg.zeros((rows, 1), "f32"),
+            lg.zeros((rows, sums), "f32"),
             lg.zeros((rows, problem.depth_v), "f32"),
         )
 
         @lg.fold(blocks.count, initial)
-        def state(step: Any, most: Any, total: Any, values: Any) -> tuple[Any, Any, Any]:
+        def state(step: Any, most: Any, base: Any, total: Any, values: Any) -> tuple[Any, ...]:
             n = blocks.at(step)
             scores = lg.dot(queries, self._tile("k", n, problem.depth).T)
             key = self._work.columns(n)
             scores = self._scored(scores, key)
             scores = self._masked(scores, key, blocks, n)
-            larger = maximum(most, lg.max(scores, axis=1, keepdims=True))
-            base = lg.where(larger == -inf, 0.0, larger)
-            p: Any = lg.exp2((scores - base) * factor)
-            old: Any = lg.exp2((most - base) * factor)
+            peak = lg.max(scores, axis=1, keepdims=True)
+            is_grown = peak > most
+            base = lg.where(is_grown, peak * factor, base)
+            allowed = lg.where(is_grown, peak + _GROWTH / factor, most)
+            old = lg.where(is_grown, lg.exp2((most - allowed) * factor), 1.0)
+            p: Any = lg.exp2(lg.fma(scores, factor, -base))
             values = lg.dot(p.to(problem.dtype), self._tile("v", n, problem.depth_v), values * old)
-            return larger, total * old + lg.sum(p, axis=1, keepdims=True), values
+            added = lg.sum(p.reshape(rows, columns // sums, sums), axis=1)
+            return allowed, base, total * old + added, values
 
-        most, total, values = state
-        scale = 1.0 if problem.score else problem.scale
-        return most * scale, total, values
+        _, base, total, values = state
+        return base, lg.sum(total, axis=1, keepdims=True), values
 
-    def store(self, most: Any, total: Any, values: Any) -> None:
+    def store(self, base: Any, total: Any, values: Any) -> None:
         """Store the result, and the logarithm of the sum of the exponentials where it is asked for.
 
         Args:
-            most: the maximum of each row's scores.
-            total: the sum of its exponentials.
+            base: of each row's exponentials.
+            total: their sum.
             values: their sums of values.
         """
         problem, config = self._problem, self._config
@@ -93,7 +107,7 @@ class Body:
         out = self._tensors[name]
         self._store(out, storage, problem.depth_v, result.to(out.dtype))
         if logs in self._tensors:
-            total = most + lg.log(total)
+            total = base * log(2) + lg.log(total)
             self._store(self._tensors[logs], self._layouts.logarithms(), 1, total)
 
     def _store(self, tensor: Any, storage: Storage, depth: int, tile: Any) -> None:
@@ -119,17 +133,17 @@ class Body:
         return view.tile(self._config.rows, depth)[work.stored, work.head, work.tile, 0]
 
     def _tile(self, name: str, n: Any, depth: int) -> Any:
-        """Return a tile of keys or values."""
+        """Return a tile of keys or values, with zeros past the end of the tensor."""
         problem, columns, work = self._problem, self._config.columns, self._work
         view = self._tensors[name].view(self._layouts.keys(name).by_head(depth))
         tiles, cache = view.tile(columns, depth), problem.cache
         if cache is None:
-            return tiles[work.stored, work.head_kv, n, 0]
+            return lg.fill(tiles[work.stored, work.head_kv, n, 0], 0.0)
         each = Row(ceildiv(problem.keys, cache.page), cache.page // columns)
         page, part = OrderBy(each).inv(n)
         number = self._tensors["pages"][work.batch, page]
         known = cache.pages if isinstance(cache.pages, int) else MOST
-        return tiles[number.below(known), work.head_kv, part, 0]
+        return lg.fill(tiles[number.below(known), work.head_kv, part, 0], 0.0)
 
     def _given(self, function: Callable[..., Any], key: Any, other: Any, **more: Any) -> Any:
         """Call a mask or a score function with the values that it names.
@@ -160,9 +174,20 @@ class Body:
         return lg.fill(found, other) if needs_tensors else found
 
     def _scored(self, scores: Any, key: Any) -> Any:
+        if not self._is_scaled_before:
+            return scores
+        scores = scores * self._problem.scale
         if self._problem.score is None:
             return scores
-        return self._given(self._problem.score, key, -inf, score=scores * self._problem.scale)
+        return self._given(self._problem.score, key, -inf, score=scores)
+
+    @property
+    def _is_scaled_before(self) -> bool:
+        """Whether scores are scaled; otherwise their exponents are, which is the same work less.
+
+        The greatest exponent is that of the greatest score only if the scale is positive.
+        """
+        return self._problem.score is not None or self._problem.scale <= 0
 
     def _masked(self, scores: Any, key: Any, blocks: Blocks, n: Any) -> Any:
         """Return scores that are -inf where the mask is false.

@@ -7,12 +7,16 @@ from dataclasses import dataclass
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.index import Expr, Int
 
-_LEAST_TILE = 16
+_TILE_UNIT = 16
+"""Rows and columns that one mma.sync of 16-bit elements takes of operands."""
 
 _SKEWED = ("attention",)
 """Schedules that want one iteration of a loop at least."""
 
-_REGISTERS = {8: {"producer_registers": 24, "consumer_registers": 240}}
+_REGISTERS = {
+    8: {"producer_registers": 24, "consumer_registers": 240},
+    12: {"producer_registers": 32, "consumer_registers": 160},
+}
 """Registers of a thread of each role, by the warps that compute; the others have no setmaxnreg."""
 
 
@@ -31,6 +35,9 @@ class AttentionConfig:
         schedule: the schedule of the kernel, such as `attention` for sm_90a: keys and values in
             rings that warps of their own fill; `None` for loads in the loop.
         stages: of each ring of a schedule.
+        operand_registers: of a thread, in which a schedule may keep queries.
+        speculated: registers of exponentials that a schedule begins before it is known whether they
+            need another base.
         reason: why it was chosen.
     """
 
@@ -41,22 +48,26 @@ class AttentionConfig:
     splits: Int = 1
     schedule: str | None = None
     stages: int = 2
+    operand_registers: int = 0
+    speculated: int = 0
     reason: str = "given"
 
     def __post_init__(self) -> None:
-        for name in ("rows", "columns", "warps"):
+        for name in ("rows", "columns"):
             n = getattr(self, name)
-            least = 1 if name == "warps" else _LEAST_TILE
-            if type(n) is not int or n < least or n & (n - 1):
-                raise LegoError(
-                    f"AttentionConfig: {name} is a power of two from {least} on, not {n!r}"
-                )
-        for name in ("splits", "stages"):
+            if type(n) is not int or n < _TILE_UNIT or n % _TILE_UNIT:
+                raise LegoError(f"AttentionConfig: {name} is a multiple of {_TILE_UNIT}, not {n!r}")
+        for name in ("warps", "splits", "stages"):
             n = getattr(self, name)
             if isinstance(n, Expr) and name == "splits":
                 continue
             if type(n) is not int or n < 1:
                 raise LegoError(f"AttentionConfig: {name} is at least 1, not {n!r}")
+
+        for name in ("operand_registers", "speculated"):
+            n = getattr(self, name)
+            if type(n) is not int or n < 0:
+                raise LegoError(f"AttentionConfig: {name} is at least 0, not {n!r}")
 
     @property
     def is_split(self) -> bool:
@@ -73,7 +84,11 @@ class AttentionConfig:
         """The values of the schedule's parameters."""
         if self.schedule is None:
             return {}
-        return {"stages": self.stages, **_REGISTERS.get(self.warps, {})}
+        params = {"stages": self.stages, **_REGISTERS.get(self.warps, {})}
+        if self.schedule in _SKEWED:
+            params["operand_registers"] = self.operand_registers
+            params["speculated"] = self.speculated
+        return params
 
     def describe(self) -> str:
         """Return a line for `explain`."""

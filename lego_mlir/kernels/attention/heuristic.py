@@ -16,9 +16,13 @@ _ROWS, _COLUMNS, _DEEP = 64, 64, 128
 """Queries of a CTA where they are few, keys of an iteration, and the depth from which on these are
 half as many."""
 
-_MANY_ROWS, _MANY_WARPS = 128, 8
-_MANY_COLUMNS = {128: 128, 256: 64}
-"""Queries of a CTA where they are many, its warps, and keys of an iteration by the most depth."""
+_MANY_ROWS = 128
+_MANY = {64: (128, 0, 0), 128: (128, 32, 24), 256: (80, 0, 0)}
+"""Queries of a CTA where they are many; and by the most depth keys of an iteration, registers for
+queries, and registers of speculated exponentials."""
+
+_SHALLOW, _MORE_ROWS, _MOST_ADDED = 64, 192, 1.07
+"""Up to this depth three warpgroups are faster than two, by this factor."""
 
 _SPLIT_KEYS = 128
 """A CTA has so many keys at least, for the combination of splits to cost little."""
@@ -38,9 +42,11 @@ def choose(problem: AttentionProblem, spec: GpuSpec, target: Target) -> Attentio
     packed = problem.group > 1 and queries < _ROWS
     group = problem.group if packed else 1
     fits_rings = target.has_wgmma and _fits_rings(problem)
+    kept = speculated = 0
     if fits_rings and queries * group > _ROWS:
-        rows, warps, schedule = _MANY_ROWS, _MANY_WARPS, "attention"
-        columns = next(n for most, n in _MANY_COLUMNS.items() if depth <= most)
+        rows, schedule = _many_rows(problem.queries, depth), "attention"
+        warps = rows // _WARP_ROWS
+        columns, kept, speculated = next(n for most, n in _MANY.items() if depth <= most)
     else:
         rows, warps, schedule = _ROWS, _ROWS // _WARP_ROWS, "pipelined"
         columns = _COLUMNS if depth <= _DEEP else _COLUMNS // 2
@@ -54,7 +60,25 @@ def choose(problem: AttentionProblem, spec: GpuSpec, target: Target) -> Attentio
     is_divided = isinstance(problem.queries, int) and not problem.is_ragged
     splits = _splits(ctas, problem.keys, columns, spec) if is_divided else 1
     why = f"{ctas} tiles of queries for {spec.multiprocessors} multiprocessors"
-    return AttentionConfig(rows, columns, warps, packed, splits, schedule, reason=why)
+    return AttentionConfig(
+        rows,
+        columns,
+        warps,
+        packed,
+        splits,
+        schedule,
+        operand_registers=kept,
+        speculated=speculated,
+        reason=why,
+    )
+
+
+def _many_rows(queries: Int, depth: int) -> int:
+    """Return the queries of a CTA where they are many."""
+    if not isinstance(queries, int) or depth > _SHALLOW:
+        return _MANY_ROWS
+    few, more = (ceildiv(queries, rows) * rows for rows in (_MANY_ROWS, _MORE_ROWS))
+    return _MORE_ROWS if more <= few * _MOST_ADDED else _MANY_ROWS
 
 
 def _splits(ctas: Int, keys: Int, columns: int, spec: GpuSpec) -> Int:

@@ -141,6 +141,7 @@ from lego_mlir.mlir.dialect.tile_operations import (
     STORE_PARTS,
     TAKE,
     TRANSPOSE,
+    VOTE,
 )
 
 __all__ = [
@@ -242,6 +243,7 @@ __all__ = [
     "TURN_BEGIN",
     "TURN_END",
     "VALUES",
+    "VOTE",
     "WAIT",
     "WARPS",
     "WITHIN",

@@ -29,6 +29,7 @@ from lego_mlir.mlir.dialect.tile_operations import (
     STORE_PARTS,
     TAKE,
     TRANSPOSE,
+    VOTE,
 )
 
 PREFIX = "lego."
@@ -60,6 +61,7 @@ TILE_OPERATIONS = (
     SCATTER,
     FULL,
     ITEM,
+    VOTE,
     IOTA,
     IN_RANGE,
     RESTRICT,

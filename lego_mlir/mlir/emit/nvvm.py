@@ -188,6 +188,13 @@ def shuffle(mask: Any, value: Any, lane: Any, clamp: Any) -> Any:
     return _made("shfl.sync", operands, [value.type], {"kind": kind}).result
 
 
+def vote_any(mask: Any, truth: Any) -> Any:
+    """Return whether an i1 is true in any lane of the warp of a mask (vote.sync.any)."""
+    kind = ir.Attribute.parse("#nvvm<vote_sync_kind any>")
+    i1 = ir.IntegerType.get_signless(1)
+    return _made("vote.sync", [mask, truth], [i1], {"kind": kind}).result
+
+
 def set_registers(count: int, action: Literal["increase", "decrease"]) -> None:
     """Set the number of registers of each thread of the warpgroup (setmaxnreg)."""
     kind = ir.Attribute.parse(f"#nvvm<action {action}>")

@@ -61,7 +61,7 @@ def operand_layout(op: Any, number: int, key: Layout) -> Layout | None:
         key: the operation's key.
     """
     match op.name:
-        case tiles.ITEM:
+        case tiles.ITEM | tiles.VOTE:
             return None
         case tiles.BROADCAST:
             return quotient(key, shape_of(op.operands[0]))
@@ -99,7 +99,7 @@ def result_layout(op: Any, key: Layout) -> Layout:
 def key_by_operand(op: Any, number: int, layout: Layout) -> Layout | None:
     """Return the key with which an operand has a layout; `None` if that does not determine one."""
     match op.name:
-        case tiles.ITEM | tiles.BROADCAST:
+        case tiles.ITEM | tiles.VOTE | tiles.BROADCAST:
             return None
         case tiles.TAKE:
             return layout if number == 1 else None

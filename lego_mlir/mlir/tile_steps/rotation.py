@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from lego_mlir.index import construct
-from lego_mlir.index.ranges import is_positive
+from lego_mlir.index.proofs import prover
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.lowering.indices.index_reader import IndexReader
 from lego_mlir.mlir.modules import named_attributes, operations_in
@@ -31,7 +31,8 @@ def runs_at_least_once(loop: Any) -> bool:
     """Return whether a loop is known to run at least once."""
     reader = IndexReader()
     low, high = list(loop.operands)[:2]
-    return is_positive(construct.sub(reader.read(high), reader.read(low)))
+    trips = construct.sub(reader.read(high), reader.read(low))
+    return prover.is_nonnegative(construct.sub(trips, 1))
 
 
 class Rotation:

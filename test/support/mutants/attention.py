@@ -25,6 +25,7 @@ from mutants.mutant import (
     RACE,
     TOO_MANY,
     UNWRITTEN,
+    WRONG,
     Kernel,
     Mutant,
 )
@@ -46,6 +47,7 @@ def text() -> str:
 def run(ptx: str, data: int, *, order: str = "late", seed: int = 0) -> bool:
     sizes = enumerate((QUERIES, KEYS, KEYS))
     q, k, v = (drawn(1, n, 1, DEPTH, seed=3 * data + i) for i, n in sizes)
+    k[:, KEYS // 3 :] *= 6  # scores grow, so that rows get another base
     o = np.full_like(q, np.nan)
     artifact = replace(_artifact(), ptx=ptx, cubin=None)
     launch(artifact, q, k, v, o, device=Simulator(order=(order, seed)))
@@ -135,6 +137,13 @@ MUTANTS = (
         r"\1",
         "multiplies registers that are not written yet",
         "without a wgmma.fence before it",
+    ),
+    Mutant(
+        "a base stays although scores of some lanes have grown",
+        nth(r"vote\.sync\.any\.pred", 1),
+        r"\1vote.sync.all.pred",
+        "exponentials overflow",
+        WRONG,
     ),
     Mutant(
         "one warp releases a stage",

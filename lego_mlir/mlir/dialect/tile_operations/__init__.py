@@ -50,6 +50,7 @@ from lego_mlir.mlir.dialect.tile_operations.names import (
     TRANSPOSE,
     TRANSPOSED,
     VALUE,
+    VOTE,
     WORD,
 )
 from lego_mlir.mlir.dialect.tile_operations.parts import (
@@ -98,6 +99,7 @@ from lego_mlir.mlir.dialect.tile_operations.tiles import (
     split,
     take,
     transpose,
+    vote,
 )
 
 __all__ = [
@@ -146,6 +148,7 @@ __all__ = [
     "TRANSPOSE",
     "TRANSPOSED",
     "VALUE",
+    "VOTE",
     "WORD",
     "broadcast",
     "combine_with",
@@ -187,5 +190,6 @@ __all__ = [
     "take",
     "transpose",
     "value_of",
+    "vote",
     "word_of",
 ]

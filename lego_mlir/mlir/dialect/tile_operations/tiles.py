@@ -44,6 +44,7 @@ from lego_mlir.mlir.dialect.tile_operations.names import (
     TAKE,
     TRANSPOSE,
     VALUE,
+    VOTE,
 )
 
 
@@ -55,6 +56,11 @@ def full(kind: Any, number: Any, location: Any = None) -> Any:
 def item(tile: Any, location: Any = None) -> Any:
     """Build the number of a tile of one element."""
     return build(ITEM, [element_type(tile)], [tile], {}, location)[0]
+
+
+def vote(tile: Any, location: Any = None) -> Any:
+    """Build whether a warp holds a true element of a tile of i1; it may be true elsewhere, too."""
+    return build(VOTE, [ir.IntegerType.get_signless(1)], [tile], {}, location)[0]
 
 
 def iota(kind: Any, dim: int, location: Any = None) -> Any:

@@ -129,6 +129,12 @@ def _item(machine: Machine, op: Any) -> list[Value]:
     return [Value.of(tile.data.reshape(()))]
 
 
+def _vote(machine: Machine, op: Any) -> list[Value]:
+    """Return whether any warp holds a true element, which each of them may take for its own."""
+    (tile,) = machine.operands(op)
+    return [Value.of(np.any(tile.data & tile.valid))]
+
+
 def _steps(op: Any) -> Array:
     """Return each element's index along the dimension of an operation."""
     return np.indices(shape_of(op.results[0]), dtype=np.int64)[tiles.dim_of(op)]  # type: ignore[no-any-return]
@@ -242,6 +248,7 @@ OPERATIONS: Mapping[str, Callable[[Machine, Any], list[Value]]] = {
     tiles.SCATTER: _scatter,
     tiles.FULL: _full,
     tiles.ITEM: _item,
+    tiles.VOTE: _vote,
     tiles.IOTA: _iota,
     tiles.IN_RANGE: _in_range,
     tiles.RESTRICT: _restrict,

@@ -154,6 +154,10 @@ def _item(c: Checked) -> None:
     c.same_element(c.op.results[0], c.element(c.op.operands[0]), "a result")
 
 
+def _vote(c: Checked) -> None:
+    c.same_element(c.op.operands[0], ir.IntegerType.get_signless(1), "a tile")
+
+
 def _iota(c: Checked) -> None:
     c.same_element(c.op.results[0], ir.IntegerType.get_signless(32), "a result")
     c.dim(len(c.shape(c.op.results[0])))
@@ -400,6 +404,7 @@ SHAPES: Mapping[str, Callable[[Checked], None]] = {
     tiles.SCATTER: _scatter,
     tiles.FULL: _full,
     tiles.ITEM: _item,
+    tiles.VOTE: _vote,
     tiles.IOTA: _iota,
     tiles.IN_RANGE: _in_range,
     tiles.RESTRICT: _restrict,

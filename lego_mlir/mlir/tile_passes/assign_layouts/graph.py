@@ -174,10 +174,13 @@ def build(kernel: TileKernel) -> Graph:
             for k, v in enumerate(op.operands)
             if is_register_tile(v) and not _takes_any(op, k)
         ]
-        if op.name != tiles.ITEM and (results or uses):
+        if op.name not in _OF_ANY and (results or uses):
             nodes.append(_node(len(nodes), op, None, results, uses, weights))
     return Graph(nodes, {v: node for node in nodes for v in node.values})
 
+
+_OF_ANY = (tiles.ITEM, tiles.VOTE)
+"""Operations that make a scalar of a tile in any layout."""
 
 _TERMINATORS = ("scf.yield", "scf.condition", *_LOOPS, "scf.if")
 
@@ -203,7 +206,7 @@ def _use(op: Any, number: int, weights: _Weights) -> Use:
 
 def _takes_any(op: Any, number: int) -> bool:
     """Return whether an operation takes an operand in any layout."""
-    return bool(op.name == tiles.ITEM or (op.name == tiles.TAKE and number == 0))
+    return bool(op.name in _OF_ANY or (op.name == tiles.TAKE and number == 0))
 
 
 def _recomputed(operations: list[Any]) -> dict[Any, int]:

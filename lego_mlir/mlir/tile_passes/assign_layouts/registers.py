@@ -19,6 +19,7 @@ from lego_mlir.hardware.limits import (
     SM_REGISTERS,
     WARP_THREADS,
 )
+from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.dialect import tile_operations as tiles
 from lego_mlir.mlir.tile_ir.dots import is_warpgroup_dot, matrix_instructions
@@ -164,6 +165,8 @@ class _Lives:
         op = tile.owner.operation
         if is_shared_tile(tile) or is_source(op) or self._is_alias(op):
             return False
+        if op.name == dialect.LOAD and _is_staged(tile):
+            return False
         is_read = op.name == tiles.CONVERT and _is_operand(tile)
         if is_read and is_shared_tile(op.operands[0]):
             return False
@@ -190,6 +193,14 @@ class _Lives:
             if self._is_alias(user):
                 last = max(last, *map(self._last_use, user.results))
         return last
+
+
+def _is_staged(tile: Any) -> bool:
+    """Return whether a tile only goes into shared memory, as its parts do one after the other."""
+    return all(
+        use.owner.name == tiles.CONVERT and is_shared_tile(use.owner.results[0])
+        for use in tile.uses
+    )
 
 
 def _is_operand(tile: Any) -> bool:

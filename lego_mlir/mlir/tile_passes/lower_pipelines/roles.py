@@ -37,10 +37,15 @@ def lower_roles(kernel: TileKernel) -> None:
     """Run the pass on a kernel, in place."""
     roles = [op for op in operations_in(kernel.launch) if op.name == pipelines.ROLE]
     turns = [_turns(role) for role in roles]
+    group: dict[Any, Any] = {}
     for op in list(operations_in(kernel.launch)):
         if op.name in (pipelines.TURN_BEGIN, pipelines.TURN_END):
+            block = _home(kernel, op)
+            if block not in group:
+                with ir.InsertionPoint.at_block_begin(block), op.location:
+                    group[block] = _group(kernel)
             with ir.InsertionPoint(op), op.location:
-                _lower_turn(kernel, op)
+                _lower_turn(op, group[block])
             op.erase()
     if not roles:
         return
@@ -92,10 +97,16 @@ def _turns(role: Any) -> int:
     return next((pipelines.groups_of(op) for op in begins), 0)
 
 
-def _lower_turn(kernel: TileKernel, op: Any) -> None:
-    """Build the wait for a warpgroup's turn, or its end."""
+def _home(kernel: TileKernel, op: Any) -> Any:
+    """Return the block of the role that an operation is in, or of the kernel."""
+    while op.block != kernel.body and op.parent.name != pipelines.ROLE:
+        op = op.parent.operation
+    return op.block
+
+
+def _lower_turn(op: Any, group: Any) -> None:
+    """Build the wait for a turn of a warpgroup, or its end."""
     groups = pipelines.groups_of(op)
-    group = _group(kernel)
     threads = build.constant(build.i32(), 2 * WARPGROUP_THREADS)
     if op.name == pipelines.TURN_BEGIN:
         nvvm.barrier(_barrier_of(group), threads)

@@ -13,6 +13,7 @@ from lego_mlir.hardware.limits import WARP_THREADS
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.dialect.pipeline_operations import role_warps
+from lego_mlir.mlir.emit import nvvm
 from lego_mlir.mlir.layouts import layout_attribute
 from lego_mlir.mlir.tile_ir.kernels import TileKernel
 from lego_mlir.mlir.tile_ir.types import layout_of
@@ -151,6 +152,20 @@ class Threads:
             with self.entry:
                 self._built[digit] = dialect.inv(layout, 3, [self.thread])[1]
         return self._built[digit]
+
+    def warp_digit(self, digit: Digit) -> Any:
+        """Return a digit of the warp's number, an index that the assembler knows to be uniform."""
+        key = ("uniform", digit)
+        if key not in self._built:
+            number = self.digit(digit)
+            with self.entry:
+                word = build.make("arith.index_cast", build.i32(), number)
+                zero, last = (build.constant(build.i32(), n) for n in (0, WARP_THREADS - 1))
+                word = nvvm.shuffle(build.constant(build.i32(), -1), word, zero, last)
+                found = build.make("arith.index_cast", ir.IndexType.get(), word)
+            found.owner.attributes[dialect.BOUNDS] = dialect.bounds_attribute([digit.size])
+            self._built[key] = found
+        return self._built[key]
 
     def is_digit(self, digit: Digit, value: int) -> Any:
         """Return whether a digit of the thread's number has a value, an i1."""

@@ -46,6 +46,7 @@ from lego_mlir.mlir.tile_passes.lower_tiles.shared_tiles import (
 )
 from lego_mlir.mlir.tile_passes.lower_tiles.takes import take
 from lego_mlir.mlir.tile_passes.lower_tiles.threads import Threads
+from lego_mlir.mlir.tile_passes.lower_tiles.votes import lower_vote
 
 
 def lower_tiles(kernel: TileKernel) -> None:
@@ -135,6 +136,8 @@ class _Walk:
                 lower_scatter(op, tile, indices, masks, self.threads)
             case tiles.ITEM:
                 op.results[0].replace_all_uses_with(operands[0].elements()[0])
+            case tiles.VOTE:
+                op.results[0].replace_all_uses_with(lower_vote(op, self.fragments))
             case tiles.SPLIT:
                 found = views.split(operands[0], layouts)
             case tiles.REDUCE | tiles.REDUCE_WITH | tiles.SCAN | tiles.SCAN_WITH:

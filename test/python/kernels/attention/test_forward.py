@@ -190,6 +190,46 @@ def test_large_scores() -> None:
     np.testing.assert_allclose(o, reference(q, k, v, scale=4.0)[0], atol=TOLERANCE)
 
 
+@pytest.mark.parametrize("kept", [{}, {"operand_registers": 16, "speculated": 12}])
+@pytest.mark.parametrize("sign", [1, -1])
+def test_scores_that_grow(sign: int, kept: dict[str, int]) -> None:
+    """Behind each tile of keys the exponentials of some rows would overflow without a new base."""
+    config = AttentionConfig(128, 64, 8, schedule="attention", **kept)
+    q, k, v = drawn(1, 128, 1, 64), drawn(1, 256, 1, 64, seed=1), drawn(1, 256, 1, 64, seed=2)
+    q[:, ::3] = 0.25  # the scores of these rows are the sums of the keys' elements
+    k *= 0.1
+    k += (sign * (1 + np.arange(256) // 64) * 2.0).astype(np.float16)[None, :, None, None]
+    o, lse = np.full_like(q, np.nan), np.full((1, 1, 128), np.nan, np.float32)
+    kernel = attention(1, 128, 256, 1, 64, scale=1.0, lse=True, config=config, target="sm_90a")
+    kernel(q, k, v, o, lse, device=Simulator(order=("random", 0)))
+    expected, logs = reference(q, k, v, scale=1.0)
+    np.testing.assert_allclose(o, expected, atol=TOLERANCE)
+    np.testing.assert_allclose(lse, logs, atol=1e-3, rtol=1e-3)
+
+
+@pytest.mark.parametrize("scale", [0.0, -0.2])
+def test_scales_that_are_not_positive(scale: float) -> None:
+    check((1, 32, 70, 1, 1, 32), scale=scale)
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "warps", "depth"), [(192, 32, 12, 64), (128, 80, 8, 64), (128, 48, 8, 128)]
+)
+def test_tiles_that_are_no_powers_of_two(rows: int, columns: int, warps: int, depth: int) -> None:
+    config = AttentionConfig(rows, columns, warps, schedule="attention")
+    check((1, 192, 170, 1, 1, depth), config=config, causal=True, seen=causal(192, 170))
+
+
+def test_the_tiles_of_most_keys_come_first() -> None:
+    def uses_first(**options: Any) -> bool:
+        kernel = attention(1, 256, 256, 1, 64, target="sm_90a", **options)
+        return "reverse" not in kernel.compilation().module_text
+
+    assert uses_first()
+    assert uses_first(mask=lambda i, j: j >= i)
+    assert not uses_first(causal=True)
+
+
 def test_a_kernel_explains_itself() -> None:
     text = attention(1, 1, 4096, 32, 128, heads_kv=8, target="sm_90a").explain()
     assert "queries of all heads of a group" in text

@@ -153,7 +153,7 @@ def _descriptors(
     if groups[0] > 1:
         own = int(piece.shape[1 - k_dim]) // groups[0]
         weight = groups[1] * WARPGROUP_WARPS
-        number = threads.digit(Digit(Place.WARP, weight, groups[0]))
+        number = threads.warp_digit(Digit(Place.WARP, weight, groups[0]))
         first[1 - k_dim] = build.binary("muli", number, build.index(own))
     attribute = layout_attribute(tile.layout)
     start = blocks[0][0]

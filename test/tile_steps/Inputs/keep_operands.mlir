@@ -1,0 +1,9 @@
+module attributes {transform.with_named_sequence} {
+  transform.named_sequence @__transform_placed(%module: !transform.any_op) {
+    %loops = transform.structured.match ops{["scf.for"]} in %module
+        : (!transform.any_op) -> !transform.any_op
+    "transform_lego.pipeline_loop"(%loops) {stages = 2 : i64} : (!transform.any_op) -> ()
+    "transform_lego.keep_operands"(%loops) {operand_registers = 16 : i64} : (!transform.any_op) -> ()
+    transform.yield
+  }
+}
