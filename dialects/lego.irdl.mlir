@@ -481,6 +481,17 @@ irdl.dialect @lego {
     irdl.regions(body: %body)
   }
 
+  // The elements of a tile from the index `offsets` on, in registers. Of a tile in registers each
+  // thread holds those that it gets.
+  irdl.operation @extract_slice {
+    %tile = irdl.base "!builtin.tensor"
+    %result = irdl.base "!builtin.tensor"
+    %offsets = irdl.any
+    irdl.operands(tile: %tile)
+    irdl.results(result: %result)
+    irdl.attributes {"offsets" = %offsets}
+  }
+
   // a @ b + accumulator, of tiles m×k, k×n and m×n.
   irdl.operation @dot {
     %a = irdl.base "!builtin.tensor"
@@ -526,7 +537,7 @@ irdl.dialect @lego {
 
   // Starts to copy a tile of a tensor into the stage of tile n. The operands behind n, `layout` and
   // `slice` are those of the lego.load of this tile. Invalid elements are copied as 0. `engine` is
-  // "tma", or "plain", which copies through registers.
+  // "tma", "cp.async", or "plain", which copies through registers.
   irdl.operation @copy_async {
     %ring = irdl.base @lego::@ring
     %index = irdl.is index
@@ -650,6 +661,24 @@ irdl.dialect @lego {
     irdl.operands(buffer: %memref, index: variadic %index, parts: variadic %part,
                   mask: variadic %mask)
     irdl.attributes {"layout" = %layout, "registers" = %registers}
+  }
+
+  // Starts to copy elements of a tile from a tensor to shared memory by cp.async: those that the
+  // thread would hold. `layout` and `registers` are those of a load_parts from the source, `target`
+  // and `target_registers` those of a store_parts to the target. Elements past the end of a dimension
+  // are copied as 0.
+  irdl.operation @copy_parts {
+    %source = irdl.base "!builtin.memref"
+    %target = irdl.base "!builtin.memref"
+    %index = irdl.is index
+    %layout = irdl.base @lego::@layout
+    %registers = irdl.any
+    %target_layout = irdl.base @lego::@layout
+    %target_registers = irdl.any
+    irdl.operands(source: %source, source_index: variadic %index, buffer: %target,
+                  index: variadic %index)
+    irdl.attributes {"layout" = %layout, "registers" = %registers, "target" = %target_layout,
+                     "target_registers" = %target_registers}
   }
 
   // Stores the elements of a tile that one thread holds in the shared memory of a CTA of the

@@ -147,10 +147,28 @@ irdl.dialect @transform_lego {
     irdl.operands(loops: %op, parameters: variadic %param)
   }
 
-  // Lets TMA make the copies into rings that it can make.
+  // Lets TMA make the copies into rings that it can make, and cp.async others that it can make. With
+  // `tensor_copies = 0` TMA makes none.
   irdl.operation @choose_copy_engines {
     %op = irdl.is !transform.any_op
-    irdl.operands(kernels: %op)
+    %param = irdl.is !transform.param<i64>
+    irdl.operands(kernels: %op, parameters: variadic %param)
+  }
+
+  // Lets all threads start the copies of loops into rings so many `iterations` before the tiles are
+  // used; by default as many as the stages of each ring allow.
+  irdl.operation @copy_ahead {
+    %op = irdl.is !transform.any_op
+    %param = irdl.is !transform.param<i64>
+    irdl.operands(loops: %op, parameters: variadic %param)
+  }
+
+  // Divides the dots of loops along k into dots of `depth`, whose operands come from shared memory
+  // piece by piece.
+  irdl.operation @slice_dots {
+    %op = irdl.is !transform.any_op
+    %param = irdl.is !transform.param<i64>
+    irdl.operands(loops: %op, parameters: variadic %param)
   }
 
   // Gives what fills the rings of kernels to a role of `producer_warps` further warps.

@@ -27,7 +27,7 @@ def build(folder: Path, only: Sequence[str], target: str) -> int:
         for number, (name, make, how) in enumerate(ways):
             try:
                 with how():
-                    artifact = make().compile(target)
+                    artifact = make().compile(case.target or target)
             except LegoError as e:
                 failures += 1
                 print(f"{case.name}, {name}: {e.render()}", flush=True)

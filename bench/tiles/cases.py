@@ -2,50 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from bench.tiles.case import TileCase
+from bench.tiles.mma_cases import cp_async_attention, cp_async_gemm
+
 if TYPE_CHECKING:
     from lego_mlir import Kernel
 
-Shape = tuple[int, ...]
 BYTES = 1 << 28
 """The bytes of the input of a kernel on rows, beyond every cache."""
-
-
-@dataclass(frozen=True)
-class TileCase:
-    """One program.
-
-    Attributes:
-        name: unique.
-        make: returns the kernel; its last argument is the output.
-        shapes: of the arguments.
-        dtypes: of the arguments, as PyTorch names them.
-        reference: computes the output in PyTorch, from f32 or f64 inputs.
-        peers: what is measured beside it, by name, as `bench.tiles.peers` makes it.
-        tolerance: the greatest error, relative to the greatest value of the reference.
-        indices: for an argument of integers, below which number they are.
-        variants: other ways to compile the same program, by name.
-        programs: other programs for the same arguments, by name.
-        flops: floating-point operations of tensor cores, 0 where memory counts.
-    """
-
-    name: str
-    make: Callable[[], Kernel]
-    shapes: tuple[Shape, ...]
-    dtypes: tuple[str, ...]
-    reference: Callable[..., Any]
-    peers: tuple[str, ...] = ()
-    tolerance: float = 1e-5
-    indices: dict[int, int] = field(default_factory=dict)
-    variants: dict[str, Callable[[], AbstractContextManager[Any]]] = field(default_factory=dict)
-    programs: dict[str, Callable[[], Kernel]] = field(default_factory=dict)
-    flops: int = 0
 
 
 _SHORT = {"f32": "float32", "f16": "float16", "bf16": "bfloat16"}
@@ -456,6 +426,10 @@ CASES = (
     _pipelined_gemm(4864, 4096, 8192),
     _pipelined_gemm(2112, 7168, 2048),
     _pipelined_gemm(16384, 2048, 2048),
+    *(cp_async_gemm(n, n, n) for n in (2048, 4096, 8192)),
+    cp_async_gemm(4096, 4096, 1024),
+    cp_async_gemm(1024, 1024, 4096, (128, 128, 64), (2, 2), 3),
+    *(cp_async_attention(32, n, d) for n, d in ((2048, 128), (4096, 128), (4096, 64))),
     *(
         _conversion(m, n, d)
         for d in ("f32", "f16", "i8")

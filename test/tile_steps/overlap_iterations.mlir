@@ -24,7 +24,7 @@
 // CHECK-DAG:  "lego.release"(%[[B]],
 
 // STEPS:      the schedule: every element is the same
-// STEPS:      lowering, run in the simulator (random): the largest error
+// STEPS:      lowering, run in the simulator (random): every element is the same
 
 // PTX:        wgmma.commit_group.sync.aligned;
 // PTX:        wgmma.commit_group.sync.aligned;

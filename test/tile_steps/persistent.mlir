@@ -28,9 +28,9 @@
 // CHECK:      name = "producer"
 
 // STEPS:      the schedule: every element is the same
-// STEPS:      lowering, run in the simulator (late): the largest error
-// STEPS:      lowering, run in the simulator (early): the largest error
-// STEPS:      lowering, run in the simulator (random): the largest error
+// STEPS:      lowering, run in the simulator (late): every element is the same
+// STEPS:      lowering, run in the simulator (early): every element is the same
+// STEPS:      lowering, run in the simulator (random): every element is the same
 
 // A CTA for each program: no loop, but the order.
 // EACH:       arith.constant 6 : index

@@ -18,7 +18,7 @@
 // CHECK-NOT:  "lego.load"
 
 // STEPS:      the schedule: every element is the same
-// STEPS:      lowering, run in the simulator (random): the largest error
+// STEPS:      lowering, run in the simulator (random): every element is the same
 
 // STAGES:     error: pipeline_loop: stages is 0
 // STAGES:     hint: --param stages=2

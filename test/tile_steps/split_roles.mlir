@@ -28,6 +28,6 @@
 // CHECK:      lego.tile_warps = 4 : i64
 
 // STEPS:      the schedule: every element is the same
-// STEPS:      lowering, run in the simulator (random): the largest error
+// STEPS:      lowering, run in the simulator (random): every element is the same
 
 // WARPS:      error: 'lego.role' of the warps 4 to 5 sets their registers

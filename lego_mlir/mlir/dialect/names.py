@@ -6,6 +6,7 @@ from lego_mlir.mlir.dialect.tile_operations import (
     BROADCAST,
     CONVERT,
     DOT,
+    EXTRACT_SLICE,
     FILL,
     FULL,
     GATHER,
@@ -72,6 +73,7 @@ TILE_OPERATIONS = (
     JOIN,
     SPLIT,
     CONVERT,
+    EXTRACT_SLICE,
     REDUCE,
     REDUCE_WITH,
     SCAN,
@@ -128,6 +130,9 @@ TILE_WARPS = "lego.tile_warps"
 GUARDED = "lego.guarded"
 """A unit attribute of a buffer in shared memory: mbarriers order its accesses, and it has its bytes
 for itself."""
+ORDERED = "lego.ordered"
+"""A unit attribute of a buffer in shared memory: barriers that are there order its accesses among
+one another."""
 ONE_THREAD = "lego.one_thread"
 """A unit attribute of a lego.role: one thread of its first warp executes it."""
 FILLED = "lego.filled"

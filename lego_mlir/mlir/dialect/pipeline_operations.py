@@ -28,8 +28,8 @@ CONSUMES = (WAIT, RELEASE)
 OF_RING = (*PRODUCES, *CONSUMES)
 """The operations whose operands begin with a ring and the number of a tile."""
 
-Engine: TypeAlias = Literal["tma", "plain"]
-ENGINES: tuple[Engine, ...] = ("tma", "plain")
+Engine: TypeAlias = Literal["tma", "cp.async", "plain"]
+ENGINES: tuple[Engine, ...] = ("tma", "cp.async", "plain")
 """What copies tiles into shared memory, the best first."""
 
 _RING_PREFIX = "!lego.ring<"

@@ -110,6 +110,22 @@ def griddepcontrol(action: Literal["wait", "launch_dependents"]) -> None:
     _made("griddepcontrol", attributes={"kind": kind})
 
 
+# Copies by threads (PTX ISA 9.7.9.25.3, 9.7.13.15.15).
+def commit_copies() -> None:
+    """Make a group of the cp.async that the thread started since the last group."""
+    _made("cp.async.commit.group")
+
+
+def wait_for_copies(groups: int) -> None:
+    """Wait until all but the last groups, this many, of the thread's cp.async are complete."""
+    _made("cp.async.wait.group", attributes={"n": _i32(groups)})
+
+
+def arrive_after_copies(barrier: Any) -> None:
+    """Arrive at an mbarrier when the cp.async that the thread started so far are complete."""
+    _made("cp.async.mbarrier.arrive", [barrier], attributes={"noinc": ir.BoolAttr.get(True)})
+
+
 # Copies by TMA (PTX ISA 9.7.9.25).
 def fetch_tile(
     target: Any, tensor: Any, coordinates: Sequence[Any], barrier: Any, blocks: Any = None

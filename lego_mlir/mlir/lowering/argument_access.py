@@ -31,6 +31,7 @@ _READS = (
     dialect.LOAD,
     tiles.GATHER,
     tiles.LOAD_PARTS,
+    tiles.COPY_PARTS,
     "memref.load",
     "affine.load",
     "vector.load",

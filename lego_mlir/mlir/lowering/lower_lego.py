@@ -53,9 +53,10 @@ from lego_mlir.mlir.lowering.indices.size_operands import SizeOperands
 from lego_mlir.mlir.lowering.lower_tables import lower_tables
 from lego_mlir.mlir.lowering.matrix_descriptors import lower_matrix_descriptor
 from lego_mlir.mlir.lowering.parts_access.checks import check_parts, check_registers
+from lego_mlir.mlir.lowering.parts_access.copies import lower_copy
 from lego_mlir.mlir.lowering.parts_access.lower import lower_load, lower_store
 from lego_mlir.mlir.lowering.parts_access.matrices import read_matrices, write_matrices
-from lego_mlir.mlir.lowering.parts_access.offsets import last_index
+from lego_mlir.mlir.lowering.parts_access.offsets import Factor, last_index
 from lego_mlir.mlir.lowering.parts_access.plan import PartsMemory, bytes_of
 from lego_mlir.mlir.lowering.parts_access.sends import send
 from lego_mlir.mlir.lowering.strided_buffers import StridedBuffers
@@ -183,6 +184,8 @@ class _Lowering:
                 self.load_parts(op, layout)
             case tiles.STORE_PARTS:
                 self.store_parts(op, layout)
+            case tiles.COPY_PARTS:
+                self.copy_parts(op, layout)
             case tiles.SEND_PARTS:
                 self.send_parts(op, layout)
             case tiles.LOAD_MATRICES:
@@ -263,6 +266,16 @@ class _Lowering:
         with ir.InsertionPoint(op), op.location:
             located(self.source, op, lambda: lower_store(memory, parts, mask))
 
+    def copy_parts(self, op: Any, layout: Layout) -> None:
+        (buffer,), operands, (room,), index = tiles.segments_of(op)
+        check_registers(op, layout, self.source)
+        source = self.parts_memory(op, layout, buffer, operands)
+        to = self.layouts(op.attributes[tiles.TARGET], op.location)
+        factors = tiles.registers_of(op, tiles.TARGET_REGISTERS)
+        target = self.parts_memory(op, to, room, index, factors)
+        with ir.InsertionPoint(op), op.location:
+            located(self.source, op, lambda: lower_copy(source, target))
+
     def send_parts(self, op: Any, layout: Layout) -> None:
         (buffer,), operands, parts, (barrier,), (cta,) = tiles.segments_of(op)
         registers = check_registers(op, layout, self.source)
@@ -335,14 +348,27 @@ class _Lowering:
         return LayoutAccess(piece, value, flat, base, other, *printers)
 
     def parts_memory(
-        self, op: Any, layout: Layout, buffer: Any, operands: list[Any]
+        self,
+        op: Any,
+        layout: Layout,
+        buffer: Any,
+        operands: list[Any],
+        written: list[Factor] | None = None,
     ) -> PartsMemory:
-        """Return the memory that the parts of a tile are in."""
+        """Return the memory that the parts of a tile are in.
+
+        Args:
+            op: the access.
+            layout: of the memory.
+            buffer: the memory.
+            operands: the index of the thread's first element, then the values of symbols.
+            written: the register factors in the memory that a copy writes, all of which is there.
+        """
         bound, index = self.operands.indexed(op, layout, operands)
         bound = self.strided.layout(op, bound, buffer)
         flat, base, limit = self.flat_memory(op, layout, buffer)
-        in_bounds = tiles.is_in_bounds(op)
-        factors = tiles.registers_of(op)
+        in_bounds = written is not None or tiles.is_in_bounds(op)
+        factors = tiles.registers_of(op) if written is None else written
         if in_bounds:
             for end in {tuple(index), last_index(index, factors)}:
                 self.checks.indices(op, bound, end, buffer)

@@ -26,7 +26,14 @@ from lego_mlir.mlir.modules import operations_in
 _TYPICAL = 8191
 """A size, times what divides it: so large that tiles are smaller, and odd."""
 
-_ACCESSES = (dialect.LOAD, dialect.STORE, dialect.ATOMIC, tiles.GATHER, tiles.SCATTER)
+_ACCESSES = (
+    dialect.LOAD,
+    dialect.STORE,
+    dialect.ATOMIC,
+    dialect.COPY_ASYNC,
+    tiles.GATHER,
+    tiles.SCATTER,
+)
 
 
 def sizes_of(op: Any, layout: Layout) -> dict[Sym, Any]:

@@ -91,8 +91,9 @@ def plan_shared_memory(kernel: TileKernel) -> None:
             with buffer.op.location:
                 start = arith.ConstantOp(ir.IndexType.get(), offset).result
                 view = memref.ViewOp(buffer.kind, memory, start, [])
-                if dialect.GUARDED in buffer.op.attributes:
-                    view.operation.attributes[dialect.GUARDED] = ir.UnitAttr.get()
+                for name in (dialect.GUARDED, dialect.ORDERED):
+                    if name in buffer.op.attributes:
+                        view.operation.attributes[name] = ir.UnitAttr.get()
                 replace_alloc(buffer.op, view.result)
     for op in allocs:
         op.erase()

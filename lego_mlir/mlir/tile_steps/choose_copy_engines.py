@@ -1,4 +1,4 @@
-"""`transform_lego.choose_copy_engines`: the copies into rings that TMA can make are made by TMA.
+"""`transform_lego.choose_copy_engines`: what makes the copies into each ring.
 
     "lego.copy_async"(%ring, %n, %a, %i, %j) {engine = "plain", ...}
 
@@ -6,11 +6,17 @@ becomes, if the target has TMA and the tensor's strides and the tile's layout su
 
     "lego.copy_async"(%ring, %n, %a, %i, %j) {engine = "tma", ...}
 
-All copies into a ring have one engine.
+else, if the target has cp.async and threads can copy 4 bytes or more at a time,
+
+    "lego.copy_async"(%ring, %n, %a, %i, %j) {engine = "cp.async", ...}
+
+All copies into a ring have one engine. With `tensor_copies = 0` no copy is made by TMA, as for
+rings that all threads of a CTA fill and read.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from lego_mlir.diagnostics import LegoError
@@ -20,28 +26,40 @@ from lego_mlir.mlir.modules import operations_in
 from lego_mlir.mlir.schedule.transform_step import TransformStep, transform
 from lego_mlir.mlir.tile_ir.kernels import TileKernel
 from lego_mlir.mlir.tile_passes.lower_pipelines.tensor_copies import boxes_of
+from lego_mlir.mlir.tile_passes.lower_pipelines.thread_copies import check_thread_copy
 from lego_mlir.mlir.tile_steps.kernels import kernels_of
 
 
 @transform("choose_copy_engines")
 def choose_copy_engines(step: TransformStep) -> list[list[Any]]:
     """Choose what makes the copies into each ring of kernels."""
+    engines = _ENGINES[0 if step.number("tensor_copies", 1) else 1 :]
     for kernel in kernels_of(step):
         rings: dict[Any, list[Any]] = {}
         for op in operations_in(kernel.launch):
             if op.name == pipelines.COPY_ASYNC:
                 rings.setdefault(op.operands[0], []).append(op)
         for copies in rings.values():
-            engine = "tma" if all(_suits_tma(kernel, op) for op in copies) else "plain"
+            suiting = (
+                name for name, check in engines if all(_passes(check, kernel, op) for op in copies)
+            )
+            engine = next(suiting, "plain")
             for op in copies:
                 op.attributes["engine"] = ir.StringAttr.get(engine)
     return []
 
 
-def _suits_tma(kernel: TileKernel, copy: Any) -> bool:
-    """Return whether TMA can make a copy."""
+_ENGINES: Sequence[tuple[str, Callable[[TileKernel, Any], object]]] = (
+    ("tma", boxes_of),
+    ("cp.async", check_thread_copy),
+)
+"""Each with what fails if it cannot make a copy, the best first."""
+
+
+def _passes(check: Callable[[TileKernel, Any], object], kernel: TileKernel, copy: Any) -> bool:
+    """Return whether an engine can make a copy."""
     try:
-        boxes_of(kernel, copy)
+        check(kernel, copy)
     except LegoError:
         return False
     return True

@@ -244,7 +244,7 @@ def _replace(tile: Any, shared: Any) -> None:
             user.results[0].replace_all_uses_with(shared)
             user.erase()
         elif user.name == tiles.TRANSPOSE:
-            _replace(user.results[0], _transposed(shared, tiles.order_of(user)))
+            _replace(user.results[0], transposed_view(shared, tiles.order_of(user)))
             user.erase()
         else:
             if in_registers is None:
@@ -252,7 +252,7 @@ def _replace(tile: Any, shared: Any) -> None:
             user.operands[use.operand_number] = in_registers
 
 
-def _transposed(shared: Any, order: Sequence[int]) -> Any:
+def transposed_view(shared: Any, order: Sequence[int]) -> Any:
     """Build the transpose of a tile in shared memory, which is a view of it."""
     layout = shared_layout_of(shared)
     assert layout is not None

@@ -17,6 +17,11 @@ def is_mma(op: Any) -> bool:
     return op.name in ("nvvm.mma.sync", "nvgpu.mma.sync")
 
 
+def is_wgmma(op: Any) -> bool:
+    """Return whether an operation begins `wgmma`."""
+    return op.name == "llvm.inline_asm" and "wgmma.mma_async" in str(op.attributes["asm_string"])
+
+
 def mma_groups(operations: Sequence[Any]) -> list[list[int]]:
     """Return the positions of the mma instructions in each group.
 

@@ -25,11 +25,11 @@ from typing import Any
 from lego_mlir.analysis.copy_plan import CopiedTile, CopyPlan, plan_copy
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
+from lego_mlir.mlir.emit import nvvm
 from lego_mlir.mlir.lowering.buffers import FlatBuffers, alignment_of
 from lego_mlir.mlir.modules import operations_in
 from lego_mlir.mlir.schedule.transform_step import TransformStep, transform
 from lego_mlir.mlir.scopes import scope_of
-from lego_mlir.mlir.tiles import copy_groups
 from lego_mlir.mlir.tiles.copies import TileCopy, copies_among
 from lego_mlir.mlir.tiles.kernels import flat_thread_id, kernels_of, thread_count
 from lego_mlir.mlir.tiles.thread_copies import ThreadCopies
@@ -127,5 +127,5 @@ def _wait_at_barriers(block: Any, pending: bool = False) -> bool:
 
 def _wait_before(op: Any) -> None:
     with ir.InsertionPoint(op), op.location:
-        copy_groups.commit()
-        copy_groups.wait(0)
+        nvvm.commit_copies()
+        nvvm.wait_for_copies(0)

@@ -33,9 +33,10 @@ from math import prod
 from typing import Any, cast
 
 from lego_mlir.mlir.bindings import arith, ir, scf
+from lego_mlir.mlir.emit import nvvm
 from lego_mlir.mlir.lowering.indices.index_reader import bound_of
 from lego_mlir.mlir.schedule.transform_step import TransformStep, transform
-from lego_mlir.mlir.tiles import accesses, copy_groups
+from lego_mlir.mlir.tiles import accesses
 from lego_mlir.mlir.tiles.copies import PURE, TileCopy, copies_among
 from lego_mlir.mlir.tiles.kernels import barrier, constant_value
 from lego_mlir.mlir.tiles.structure import backward_slice, clone, known_size
@@ -101,7 +102,7 @@ class _Pipeline:
                 self._copy_ahead(ahead, self._shifted(self.lower, ahead))
         operations = [op.operation for op in self.body.operations]
         with ir.InsertionPoint(operations[0]), self.loop.location:
-            copy_groups.wait(self.depth - 1)
+            nvvm.wait_for_copies(self.depth - 1)
             barrier()
             self._copy_ahead(self.depth, self._shifted(self.variable, self.depth))
         for op in self._replaced_barriers(operations):
@@ -120,7 +121,7 @@ class _Pipeline:
             with ir.InsertionPoint(guard.then_block):
                 self._copy(variable)
                 scf.YieldOp([])
-        copy_groups.commit()
+        nvvm.commit_copies()
 
     def _copy(self, variable: Any) -> None:
         values = {self.variable: variable}

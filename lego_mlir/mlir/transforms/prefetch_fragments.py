@@ -1,6 +1,7 @@
 """`transform_lego.prefetch_fragments`: load the first fragments one iteration early.
 
-The output of `pipeline_copies` and `contract_to_mma` for a loop,
+The output of `pipeline_copies` and `contract_to_mma` for a loop, or of `copy_ahead` and
+`slice_dots`,
 
     scf.for %k = ... {
       nvvm.cp.async.wait.group 2
@@ -26,12 +27,13 @@ becomes
     }
 
 so that tensor cores need not wait for the barrier. The last iteration loads its own fragments
-again.
+again. Loops that do not begin with a wait stay as they are.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import dropwhile, takewhile
 from typing import Any
 
 from lego_mlir.mlir import dialect
@@ -40,11 +42,11 @@ from lego_mlir.mlir.modules import named_attributes
 from lego_mlir.mlir.schedule.transform_step import TransformStep, transform
 from lego_mlir.mlir.tiles import accesses
 from lego_mlir.mlir.tiles.copies import PURE
-from lego_mlir.mlir.tiles.mma_groups import is_mma, mma_groups
+from lego_mlir.mlir.tiles.mma_groups import is_mma, is_wgmma, mma_groups
 from lego_mlir.mlir.tiles.structure import clone, known_size
 
 _WAIT, _BARRIER = "nvvm.cp.async.wait.group", "gpu.barrier"
-_LOADS = ("nvvm.ldmatrix", "nvgpu.ldmatrix")
+_LOADS = ("nvvm.ldmatrix", "nvgpu.ldmatrix", dialect.LOAD_MATRICES)
 _IN_REGISTERS = (
     *PURE,
     "math.",
@@ -54,11 +56,14 @@ _IN_REGISTERS = (
     "llvm.getelementptr",
     "llvm.inttoptr",
     "memref.extract_aligned_pointer_as_index",
+    "vector.bitcast",
     "vector.broadcast",
     "vector.extract",
+    "vector.extract_strided_slice",
     "vector.from_elements",
     "vector.insert",
     "vector.shape_cast",
+    "vector.to_elements",
 )
 """Prefixes of the names of operations that neither read nor write memory."""
 
@@ -70,9 +75,11 @@ def prefetch_fragments(step: TransformStep) -> list[list[Any]]:
     for loop in step.payload():
         if loop.name != "scf.for":
             raise step.error(f"expected a scf.for, found '{loop.name}'", loop)
-        if any(is_mma(op.operation) for op in loop.regions[0].blocks[0].operations):
-            _Rotation(step, loop).run()
-            found = True
+        operations = [op.operation for op in loop.regions[0].blocks[0].operations]
+        head = _head(operations)
+        if head and any(map(is_mma, operations)):
+            _Rotation(step, loop, head).run()
+        found |= any(is_mma(op) or is_wgmma(op) for op in operations)
     if not found:
         raise step.misuse(
             f"looked for mma.sync in {len(step.payload())} loops, found none",
@@ -81,23 +88,31 @@ def prefetch_fragments(step: TransformStep) -> list[list[Any]]:
     return []
 
 
-class _Rotation:
-    """The rotation of one loop."""
+def _head(operations: Sequence[Any]) -> list[Any]:
+    """Return the wait and the barrier at the beginning of a body, where it only computes before.
 
-    def __init__(self, step: TransformStep, loop: Any) -> None:
+    Nothing of a body that begins otherwise can be loaded earlier.
+    """
+    after = list(dropwhile(lambda op: op.name.startswith(_IN_REGISTERS), operations))
+    head = list(takewhile(lambda op: op.name in (_WAIT, _BARRIER), after))
+    return head if any(op.name == _BARRIER for op in head) else []
+
+
+class _Rotation:
+    """The rotation of one loop.
+
+    Args:
+        step: the transform step.
+        loop: the loop.
+        head: the wait and the barrier at the beginning of its body.
+    """
+
+    def __init__(self, step: TransformStep, loop: Any, head: list[Any]) -> None:
         self.step = step
         self.loop = loop
         self.body = loop.regions[0].blocks[0]
         self.operations = [op.operation for op in self.body.operations]
-        names = [op.name for op in self.operations[:2]]
-        if names != [_WAIT, _BARRIER]:
-            raise step.error(
-                f"looked for {_WAIT} and {_BARRIER} at the beginning of the loop's body, found "
-                f"{' and '.join(names)}",
-                loop,
-                hint="run it after pipeline_copies",
-            )
-        self.head = self.operations[:2]
+        self.head = head
         self.positions = {v: n for n, op in enumerate(self.operations) for v in op.results}
         self.operands = [list(op.operands) for op in self.operations]
         self.carried = set(list(self.body.arguments)[1:])

@@ -12,7 +12,7 @@ from lego_mlir import data
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "schedules.md"
 
 
-NAMES = ["hmma", "wgmma", "pipelined", "overlapped", "persistent", "attention"]
+NAMES = ["hmma", "wgmma", "pipelined", "overlapped", "persistent", "attention", "cp_async"]
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -11,6 +11,7 @@ from lego_mlir.mlir.dialect.tile_operations.build import (
     i64,
 )
 from lego_mlir.mlir.dialect.tile_operations.names import (
+    COPY_PARTS,
     END_READS,
     IN_BOUNDS,
     LAYOUT,
@@ -24,6 +25,8 @@ from lego_mlir.mlir.dialect.tile_operations.names import (
     SEND_PARTS,
     STORE_MATRICES,
     STORE_PARTS,
+    TARGET,
+    TARGET_REGISTERS,
     TRANSPOSED,
     WORD,
 )
@@ -82,6 +85,34 @@ def store_parts(
     if scatter is not None:
         attributes[SCATTER_NUMBER] = i64(scatter)
     build(STORE_PARTS, [], [buffer, *index, *parts, *mask], attributes, None)
+
+
+def copy_parts(
+    source: Any,
+    source_index: Sequence[Any],
+    layout: Any,
+    registers: Sequence[tuple[int, int, int]],
+    buffer: Any,
+    index: Sequence[Any],
+    target: Any,
+    target_registers: Sequence[tuple[int, int, int]],
+) -> None:
+    """Build the start of a copy of the elements that a thread would hold into shared memory.
+
+    Args:
+        source: the memory that is read.
+        source_index: of the thread's first element there, as of `load_parts`.
+        layout: the attribute of that memory's layout.
+        registers: the register factors there, as of `load_parts`.
+        buffer: shared memory.
+        index: of the thread's first element there.
+        target: the attribute of that memory's layout.
+        target_registers: the register factors there.
+    """
+    attributes = _parts_attributes(layout, registers, [1, len(source_index), 1, len(index)])
+    attributes[TARGET] = target
+    attributes[TARGET_REGISTERS] = _factors(target_registers)
+    build(COPY_PARTS, [], [source, *source_index, buffer, *index], attributes, None)
 
 
 def send_parts(
@@ -177,7 +208,7 @@ def _matrices_attributes(
 ) -> dict[str, Any]:
     attributes = {
         LAYOUT: layout,
-        REGISTERS: ir.DenseI64ArrayAttr.get([n for factor in registers for n in factor]),
+        REGISTERS: _factors(registers),
         MATRICES: i64(matrices),
     }
     return attributes | ({TRANSPOSED: ir.UnitAttr.get()} if transposed else {})
@@ -188,6 +219,10 @@ def _parts_attributes(
 ) -> dict[str, Any]:
     return {
         LAYOUT: layout,
-        REGISTERS: ir.DenseI64ArrayAttr.get([n for factor in registers for n in factor]),
+        REGISTERS: _factors(registers),
         OPERAND_SEGMENTS: ir.DenseI32ArrayAttr.get(list(segments)),
     }
+
+
+def _factors(registers: Sequence[tuple[int, int, int]]) -> Any:
+    return ir.DenseI64ArrayAttr.get([n for factor in registers for n in factor])

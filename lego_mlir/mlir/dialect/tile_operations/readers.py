@@ -11,6 +11,7 @@ from lego_mlir.mlir.dialect.tile_operations.names import (
     IN_BOUNDS,
     KIND,
     MATRICES,
+    OFFSETS,
     OPERAND_SEGMENTS,
     ORDER,
     REGISTERS,
@@ -48,6 +49,11 @@ def order_of(op: Any) -> list[int]:
     return list(ir.DenseI64ArrayAttr(op.attributes[ORDER]))
 
 
+def offsets_of(op: Any) -> list[int]:
+    """Return the first index of a lego.extract_slice."""
+    return list(ir.DenseI64ArrayAttr(op.attributes[OFFSETS]))
+
+
 def is_reverse(op: Any) -> bool:
     """Return whether a scan begins at the last element."""
     return REVERSE in op.attributes
@@ -58,9 +64,9 @@ def identity_of(op: Any) -> list[Any] | None:
     return list(ir.ArrayAttr(op.attributes[IDENTITY])) if IDENTITY in op.attributes else None
 
 
-def registers_of(op: Any) -> list[tuple[int, int, int]]:
-    """Return the register factors of a load_parts or store_parts: dimension, size and stride."""
-    numbers = list(ir.DenseI64ArrayAttr(op.attributes[REGISTERS]))
+def registers_of(op: Any, name: str = REGISTERS) -> list[tuple[int, int, int]]:
+    """Return the register factors of an access of parts: dimension, size and stride."""
+    numbers = list(ir.DenseI64ArrayAttr(op.attributes[name]))
     return [(d, n, s) for d, n, s in zip(*(iter(numbers),) * 3, strict=True)]
 
 

@@ -19,6 +19,7 @@ from lego_mlir.mlir.dialect.tile_operations.names import (
     CONVERT,
     DIM,
     DOT,
+    EXTRACT_SLICE,
     FILL,
     FULL,
     GATHER,
@@ -30,6 +31,7 @@ from lego_mlir.mlir.dialect.tile_operations.names import (
     KIND,
     LAYOUT,
     MOST_COMBINED,
+    OFFSETS,
     OPERAND_SEGMENTS,
     ORDER,
     REDUCE,
@@ -125,6 +127,12 @@ def split(kind: Any, tile: Any, parts: int, location: Any = None) -> list[Any]:
 def convert(kind: Any, tile: Any, location: Any = None) -> Any:
     """Build the tile in the layout of the type `kind`."""
     return build(CONVERT, [kind], [tile], {}, location)[0]
+
+
+def extract_slice(kind: Any, tile: Any, offsets: Sequence[int], location: Any = None) -> Any:
+    """Build the elements of a tile from an index on, of type `kind`."""
+    attributes = {OFFSETS: ir.DenseI64ArrayAttr.get(list(offsets))}
+    return build(EXTRACT_SLICE, [kind], [tile], attributes, location)[0]
 
 
 def reduce(kind: Any, tile: Any, by: str, dim: int, location: Any = None) -> Any:

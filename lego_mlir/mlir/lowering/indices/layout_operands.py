@@ -49,7 +49,12 @@ class LayoutOperands:
         layout = self._layouts.of(op)
         symbols = symbols_of(layout, dialect.layout_attribute_of(op))
         operands = list(op.operands)
-        if op.name in (tiles.LOAD_PARTS, tiles.STORE_PARTS, tiles.SEND_PARTS):
+        if op.name in (
+            tiles.LOAD_PARTS,
+            tiles.STORE_PARTS,
+            tiles.COPY_PARTS,
+            tiles.SEND_PARTS,
+        ):
             operands = tiles.segments_of(op)[1]
         if symbols and len(operands) >= len(symbols):
             self._sizes.note(symbols, operands[-len(symbols) :])

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from lego_mlir.analysis.distributed.sort import masks
+from lego_mlir.hardware.limits import MMA_K_BYTES
 from lego_mlir.mlir.tile_ir.interpreter.pointwise import as_type, signed, unsigned
 from lego_mlir.mlir.tile_ir.interpreter.values import Array, Value, cast, is_float
 
@@ -187,11 +188,14 @@ def multiplied(a: Value, b: Value, accumulator: Value) -> Value:
     """Return `a @ b + accumulator`; invalid elements of the operands count as 0.
 
     An element is invalid where the accumulator's is, and where none of those that it adds up is
-    valid: in a row of `a`, or a column of `b`. Floats are added up in f64 and rounded once.
+    valid: in a row of `a`, or a column of `b`. Floats are added up in f64 and rounded once for each
+    instruction's elements of k, so that it does not matter how a dot is divided along k.
     """
     dtype = accumulator.data.dtype
     wide = np.float64 if is_float(dtype) else np.int64
     x, y = (np.where(t.valid, t.data.astype(wide), 0) for t in (a, b))
-    total = x @ y + accumulator.data.astype(wide)
+    total, depth = accumulator.data, MMA_K_BYTES // a.data.dtype.itemsize
+    for k in range(0, x.shape[1], depth):
+        total = _narrow(x[:, k : k + depth] @ y[k : k + depth] + total.astype(wide), dtype)
     valid = a.valid.any(axis=1, keepdims=True) & b.valid.any(axis=0, keepdims=True)
-    return Value(_narrow(total, dtype), accumulator.valid & valid)
+    return Value(total, accumulator.valid & valid)

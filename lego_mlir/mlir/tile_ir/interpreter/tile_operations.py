@@ -179,6 +179,12 @@ def _convert(machine: Machine, op: Any) -> list[Value]:
     return [Value(tile.data.copy(), tile.valid)] if is_shared_tile(op.operands[0]) else [tile]
 
 
+def _extract_slice(machine: Machine, op: Any) -> list[Value]:
+    tile, shape = machine.values[op.operands[0]], shape_of(op.results[0])
+    window = tuple(slice(x, x + n) for x, n in zip(tiles.offsets_of(op), shape, strict=True))
+    return [Value(tile.data[window].copy(), tile.valid[window])]
+
+
 def _join(machine: Machine, op: Any) -> list[Value]:
     parts = machine.operands(op)
     data, valid = ([getattr(p, what) for p in parts] for what in ("data", "valid"))
@@ -257,6 +263,7 @@ OPERATIONS: Mapping[str, Callable[[Machine, Any], list[Value]]] = {
     tiles.RESHAPE: _view(lambda op, x: x.reshape(shape_of(op.results[0]))),
     tiles.TRANSPOSE: _view(lambda op, x: x.transpose(tiles.order_of(op))),
     tiles.CONVERT: _convert,
+    tiles.EXTRACT_SLICE: _extract_slice,
     tiles.JOIN: _join,
     tiles.SPLIT: _split,
     tiles.TAKE: _take,

@@ -24,6 +24,7 @@ from lego_mlir.mlir.tile_ir.verifier.shapes import check_access, check_dot
 
 _OF_SHARED = (
     tiles.CONVERT,
+    tiles.EXTRACT_SLICE,
     tiles.TRANSPOSE,
     tiles.DOT,
     pipelines.DOT_ASYNC,

@@ -31,11 +31,15 @@ def misplaced(op: Any, operands: Layouts, results: Layouts) -> str | None:
     return None
 
 
+_ANY = (tiles.CONVERT, tiles.EXTRACT_SLICE, tiles.ITEM, tiles.VOTE)
+"""The operations whose tiles may have layouts that do not depend on one another."""
+
+
 def _compared(
     op: Any, operands: Layouts, results: Layouts
 ) -> Iterator[tuple[DistributedLayout, DistributedLayout]]:
     """Yield the layouts, and what they should be by the operation's key."""
-    if op.name in (tiles.CONVERT, tiles.ITEM, tiles.VOTE) or not (operands or results):
+    if op.name in _ANY or not (operands or results):
         return  # any layout will do, or there is no tile: a store of one element
     key = operands[0] if layout_rules.is_by_operand(op) or not results else results[0]
     numbers = [k for k, operand in enumerate(op.operands) if is_tile(operand)]

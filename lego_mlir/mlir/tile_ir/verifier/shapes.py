@@ -7,11 +7,13 @@ from functools import partial
 from math import prod
 from typing import Any
 
+from lego_mlir.analysis.distributed.slices import slice_registers
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.dialect import tile_operations as tiles
 from lego_mlir.mlir.lowering import atomics
 from lego_mlir.mlir.lowering.bijectivity import check_stored
+from lego_mlir.mlir.tile_ir.types import is_shared_tile, layout_of
 from lego_mlir.mlir.tile_ir.verifier.checked import Checked
 from lego_mlir.mlir.tile_ir.verifier.regions import check_function
 
@@ -355,6 +357,30 @@ def _sort_with(c: Checked) -> None:
     check_function(c, [c.element(part) for part in parts], [ir.IntegerType.get_signless(1)])
 
 
+def _extract_slice(c: Checked) -> None:
+    tile, result = c.op.operands[0], c.op.results[0]
+    offsets = list(c.attribute(tiles.OFFSETS, ir.DenseI64ArrayAttr, "array<i64: 0, 16>"))
+    of, shape = c.shape(tile), c.shape(result)
+    c.same_element(result, c.element(tile), "a result")
+    c.require(
+        len(offsets) == len(of) == len(shape)
+        and all(x >= 0 and x + n <= m for x, n, m in zip(offsets, shape, of, strict=True)),
+        lambda: f"of {list(shape)} from {offsets} on, out of a tile {list(of)}",
+        "the slice is inside of the tile",
+    )
+    c.require(
+        not is_shared_tile(result),
+        lambda: "in shared memory",
+        "slices of tiles in shared memory are loaded to registers",
+    )
+    before, after = (None if is_shared_tile(x) else layout_of(x) for x in (tile, result))
+    c.require(
+        before is None or after is None or slice_registers(before, after, offsets) is not None,
+        lambda: f"from the layout '{before}' to '{after}'",
+        "each thread holds the elements of the slice that it gets, in registers",
+    )
+
+
 _ACCUMULATORS = {
     "f16": ("f16", "f32"),
     "bf16": ("f32",),
@@ -416,6 +442,7 @@ SHAPES: Mapping[str, Callable[[Checked], None]] = {
     tiles.SPLIT: _split,
     tiles.CONVERT: _convert,
     tiles.TAKE: _take,
+    tiles.EXTRACT_SLICE: _extract_slice,
     tiles.REDUCE: _reduce,
     tiles.REDUCE_WITH: _reduce_with,
     tiles.SCAN: _scan,

@@ -19,12 +19,13 @@ from lego_mlir.hardware.limits import MAX_ACCESS_BYTES
 from lego_mlir.index import Int, Sym, construct
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
+from lego_mlir.mlir.dialect import pipeline_operations as pipelines
 from lego_mlir.mlir.lowering.buffers import alignment_of
 from lego_mlir.mlir.lowering.indices.index_reader import IndexReader
 from lego_mlir.mlir.scopes import scope_of
 from lego_mlir.mlir.tile_ir.kernels import TileKernel
 from lego_mlir.mlir.tile_ir.open_sizes import index_of, read_sizes, typical
-from lego_mlir.mlir.tile_ir.types import bytes_of, element_of, shape_of
+from lego_mlir.mlir.tile_ir.types import bytes_of
 
 
 @dataclass(frozen=True)
@@ -82,20 +83,26 @@ class Accesses:
         self._known: dict[Any, TileAccess] = {}
 
     def of(self, op: Any) -> TileAccess:
-        """Return the access of a lego.load or lego.store of a tile."""
+        """Return the access of a lego.load, lego.store or lego.copy_async of a tile."""
         if op not in self._known:
             self._known[op] = self._read(op)
         return self._known[op]
 
     def _read(self, op: Any) -> TileAccess:
         is_store = op.name == dialect.STORE
-        tile = op.operands[0] if is_store else op.results[0]
-        buffer = op.operands[int(is_store)]
+        match op.name:
+            case dialect.STORE:
+                kind, buffer = op.operands[0].type, op.operands[1]
+            case dialect.COPY_ASYNC:
+                kind, buffer = pipelines.tile_type_of(op.operands[0]), op.operands[2]
+            case _:
+                kind, buffer = op.results[0].type, op.operands[0]
+        tile = ir.RankedTensorType(kind)
         layout = self._kernel.layouts.of(op)
         origin = index_of(op, layout)
         layout = typical(layout, buffer)
         dims = tuple(ir.DenseI64ArrayAttr(op.attributes[dialect.SLICE]))
-        shape, size = shape_of(tile), bytes_of(element_of(tile))
+        shape, size = tuple(tile.shape), bytes_of(tile.element_type)
         order = memory_order(layout, dims, shape)
         vector = 1
         if order:

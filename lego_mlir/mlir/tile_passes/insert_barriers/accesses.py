@@ -116,12 +116,15 @@ class Accesses:
                 if not self._is_view(op) and self._is_inside(op):
                     touched.setdefault(op, []).append((root, region))
         written = [
-            region for op, regions in touched.items() for _, region in regions if _direction(op)[1]
+            region
+            for op, regions in touched.items()
+            for _, region in regions
+            if _direction(op, region)[1]
         ]
         for op, regions in touched.items():
             for root, region in regions:
                 if any(region.meets(other) for other in written):
-                    reads, writes = _direction(op)
+                    reads, writes = _direction(op, region)
                     known = self._elements(op, root, region) if len(regions) == 1 else None
                     is_sent = root in sent
                     access = Access(op, region, reads, writes, op.name in _ATOMICS, is_sent, known)
@@ -141,7 +144,7 @@ class Accesses:
                         continue
                     seen.add(root)
                     if is_workgroup(root.type):
-                        if not self._is_only_viewed(root) and not _is_guarded(root):
+                        if not self._is_only_viewed(root) and not _is(root, dialect.GUARDED):
                             yield root, _shared(root)
                     elif not self._is_inside_value(root):
                         yield root, Region(root, may_overlap=may_overlap)
@@ -290,24 +293,27 @@ def _derived(layout: Layout, xs: tuple[Int, ...], *, is_inv: bool) -> Sequence[I
     return derive_index(layout, xs[0]) if is_inv else [derive_offset(layout, xs)]
 
 
-def _direction(op: Any) -> tuple[bool, bool]:
-    """Return whether an operation reads the memory that it is given, and whether it writes it."""
+def _direction(op: Any, region: Region) -> tuple[bool, bool]:
+    """Return whether an operation reads memory that it is given, and whether it writes it."""
+    if op.name == tiles.COPY_PARTS:
+        return not region.is_shared, region.is_shared
     if op.name in _READS:
         return True, False
     return op.name not in _WRITES, True
 
 
-def _is_guarded(root: Any) -> bool:
-    """Return whether mbarriers order the accesses of a buffer."""
-    return not isinstance(root, ir.BlockArgument) and dialect.GUARDED in root.owner.attributes
+def _is(root: Any, name: str) -> bool:
+    """Return whether a buffer has an attribute of this name."""
+    return not isinstance(root, ir.BlockArgument) and name in root.owner.attributes
 
 
 def _shared(root: Any) -> Region:
     """Return the bytes of shared memory that a buffer is, all if they are not known."""
-    kind = ir.MemRefType(root.type)
+    kind, ordered = ir.MemRefType(root.type), _is(root, dialect.ORDERED)
     if not isinstance(root, ir.BlockArgument) and root.owner.name == "memref.view":
         start = root.owner.operands[1].owner
         if start.name == "arith.constant":
             first = ir.IntegerAttr(start.attributes["value"]).value
-            return Region(root, first, first + bytes_of(kind), is_shared=True)
-    return Region(root, 0, UNKNOWN, is_shared=True)
+            end = first + bytes_of(kind)
+            return Region(root, first, end, is_shared=True, is_ordered=ordered)
+    return Region(root, 0, UNKNOWN, is_shared=True, is_ordered=ordered)

@@ -22,6 +22,7 @@ class Region:
         end: the byte behind it.
         is_shared: whether it is in shared memory.
         may_overlap: whether the host may pass buffers that overlap.
+        is_ordered: whether the barriers that are there order the accesses of the buffer.
     """
 
     buffer: Any
@@ -29,6 +30,7 @@ class Region:
     end: int = 0
     is_shared: bool = False
     may_overlap: bool = False
+    is_ordered: bool = False
 
     def meets(self, other: Region) -> bool:
         """Return whether the two may have bytes in common."""
@@ -69,6 +71,8 @@ class Access:
     def conflicts(self, other: Access) -> bool:
         """Return whether the order of the two matters, if they access the same bytes."""
         if self.is_atomic and other.is_atomic:
+            return False
+        if self.region.is_ordered and self.region.buffer == other.region.buffer:
             return False
         if self.is_sent and other.is_sent and self.writes:
             return False  # waited for, or part of the same exchange

@@ -18,13 +18,16 @@ _SHARED, _CLUSTER = 3, 7
 _WORKGROUP = "#gpu.address_space<workgroup>"
 
 
-def allocate_guarded(layout: Layout, element: Any, alignment: int) -> Any:
-    """Build a buffer in shared memory whose accesses mbarriers order.
+def allocate_guarded(
+    layout: Layout, element: Any, alignment: int, by: str = dialect.GUARDED
+) -> Any:
+    """Build a buffer in shared memory whose accesses are in order.
 
     Args:
         layout: of its elements.
         element: their type.
         alignment: of its address, in bytes.
+        by: what orders them: `dialect.GUARDED`, mbarriers, or `dialect.ORDERED`.
     """
     space = ir.Attribute.parse(_WORKGROUP)
     dynamic = ir.ShapedType.get_dynamic_size()
@@ -32,7 +35,7 @@ def allocate_guarded(layout: Layout, element: Any, alignment: int) -> Any:
     buffer = dialect.alloc(kind, layout_attribute(layout))
     i64 = ir.IntegerType.get_signless(64)
     buffer.owner.attributes[dialect.ALIGNMENT] = ir.IntegerAttr.get(i64, alignment)
-    buffer.owner.attributes[dialect.GUARDED] = ir.UnitAttr.get()
+    buffer.owner.attributes[by] = ir.UnitAttr.get()
     return buffer
 
 

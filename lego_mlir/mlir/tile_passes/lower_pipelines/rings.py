@@ -21,14 +21,15 @@ becomes
     %t = "lego.shared_tile"(%stages, %stage)
     nvvm.mbarrier.arrive %empty_of_stage            in one lane of each warp
 
-A role that does nothing but copy by TMA runs in one thread.
+A role that does nothing but copy by TMA runs in one thread. Rings that all threads of a kernel
+without roles fill and read need no mbarriers (`copy_groups`).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from math import prod
-from typing import Any
+from typing import Any, cast
 
 from lego_mlir.algebra import Layout
 from lego_mlir.algebra.multibuffer import multibuffered
@@ -42,12 +43,13 @@ from lego_mlir.mlir.emit import nvvm
 from lego_mlir.mlir.layouts import layout_attribute
 from lego_mlir.mlir.modules import operations_in
 from lego_mlir.mlir.tile_ir.kernels import TileKernel
-from lego_mlir.mlir.tile_ir.roles import Role, role_of
-from lego_mlir.mlir.tile_ir.types import bytes_of, has_tiles, shared_layout_in
-from lego_mlir.mlir.tile_passes.assign_layouts.memory_anchors import Accesses
+from lego_mlir.mlir.tile_ir.roles import Role, role_around, role_of
+from lego_mlir.mlir.tile_ir.types import bytes_of, has_tiles, is_shared_tile, shared_layout_in
 from lego_mlir.mlir.tile_passes.lower_pipelines.addresses import allocate_guarded
+from lego_mlir.mlir.tile_passes.lower_pipelines.copy_groups import CopyGroups, end_of_tile
 from lego_mlir.mlir.tile_passes.lower_pipelines.mbarriers import Position, StageBarriers
 from lego_mlir.mlir.tile_passes.lower_pipelines.tensor_copies import TensorCopies, boxes_of
+from lego_mlir.mlir.tile_passes.lower_pipelines.thread_copies import ThreadCopies
 from lego_mlir.mlir.tile_passes.lower_tiles import build
 from lego_mlir.mlir.tile_passes.lower_tiles.memory import where
 
@@ -55,6 +57,7 @@ _ALIGNMENT = 1024
 """Bytes: what the widest swizzle asks of a tile that TMA writes."""
 
 _ALL_LANES = -1
+_DOTS = (tiles.DOT, pipelines.DOT_ASYNC)
 _CAPABILITY = (9, 0)
 
 
@@ -67,7 +70,7 @@ class _Ring:
         kind: their type.
         layout: of the memory: the stage, then the tile's dimensions.
         buffer: the memory.
-        barriers: those of its stages.
+        barriers: those of its stages; `None` if the CTA's barrier orders them.
         engine: what copies.
     """
 
@@ -75,7 +78,7 @@ class _Ring:
     kind: Any
     layout: Layout
     buffer: Any
-    barriers: StageBarriers
+    barriers: StageBarriers | None
     engine: str
 
     @property
@@ -92,16 +95,8 @@ def lower_rings(kernel: TileKernel) -> None:
         LegoError: the target has no such mbarriers, or a copy cannot be made by its engine.
     """
     makers = [op for op in operations_in(kernel.launch) if op.name == pipelines.MAKE_RING]
-    if not makers:
-        return
-    if kernel.target.capability < _CAPABILITY:
-        raise kernel.source.error(
-            f"{kernel.target.name} has no mbarriers that a thread can wait at (mbarrier.try_wait), "
-            "which guard rings",
-            makers[0].location,
-            hint="--target=sm_90a, or a schedule without pipeline_loop",
-        )
-    _Lowering(kernel, makers).run()
+    if makers:
+        _Lowering(kernel, makers).run()
 
 
 class _Lowering:
@@ -111,11 +106,18 @@ class _Lowering:
         self._kernel = kernel
         self._makers = makers
         self._copies = TensorCopies(kernel)
+        self._thread_copies = ThreadCopies(kernel)
         self._rings: dict[Any, _Ring] = {}
         self._uses = {
             maker.results[0]: [use.owner.operation for use in maker.results[0].uses]
             for maker in makers
         }
+        self._engines = {maker.results[0]: self._engine(maker) for maker in makers}
+        self._of_threads = {ring for ring in self._uses if self._is_of_threads(ring)}
+        asynchronous = {ring for ring in self._of_threads if self._engines[ring] == "cp.async"}
+        self._groups = CopyGroups(kernel, self._of_threads, asynchronous)
+        inside = operations_in(kernel.launch)
+        self._has_wgmma = any(op.name in _DOTS and is_shared_tile(op.operands[1]) for op in inside)
 
     def run(self) -> None:
         """Lower the rings, then what uses them."""
@@ -128,8 +130,9 @@ class _Lowering:
             with ir.InsertionPoint(maker), maker.location:
                 self._rings[maker.results[0]] = self._make(maker)
         last = self._makers[-1]
-        with ir.InsertionPoint(last), last.location:
-            self._initialize()
+        if len(self._of_threads) < len(self._rings):
+            with ir.InsertionPoint(last), last.location:
+                self._initialize()
         users = [op for op in operations_in(self._kernel.launch) if op.name in pipelines.OF_RING]
         for op in users:
             with ir.InsertionPoint(op), op.location:
@@ -160,7 +163,29 @@ class _Lowering:
         assert shared is not None  # the verifier has seen to it
         stages = pipelines.stages_of(ring)
         layout = multibuffered(shared, stages)
-        buffer = allocate_guarded(layout, ir.RankedTensorType(kind).element_type, _ALIGNMENT)
+        element, is_of_threads = ir.RankedTensorType(kind).element_type, ring in self._of_threads
+        by = dialect.ORDERED if is_of_threads else dialect.GUARDED
+        buffer = allocate_guarded(layout, element, _ALIGNMENT, by)
+        barriers = None
+        if not is_of_threads:
+            self._check_mbarriers(maker)
+            barriers = StageBarriers.make(stages)
+        return _Ring(stages, kind, layout, buffer, barriers, self._engines[ring])
+
+    def _check_mbarriers(self, maker: Any) -> None:
+        """Refuse a ring that mbarriers guard where the target has none that a thread waits at."""
+        target = self._kernel.target
+        if target.capability < _CAPABILITY:
+            raise self._kernel.source.error(
+                f"{target.name} has no mbarriers that a thread can wait at (mbarrier.try_wait), "
+                "which guard rings between roles and of TMA",
+                maker.location,
+                hint="--target=sm_90a, or a schedule without split_roles, such as cp_async",
+            )
+
+    def _engine(self, maker: Any) -> str:
+        """Return what copies the tiles of a ring."""
+        (ring,) = maker.results
         engines = {pipelines.engine_of(op) for op in self._users(ring, pipelines.COPY_ASYNC)}
         if len(engines) > 1:
             raise self._kernel.source.error(
@@ -168,15 +193,19 @@ class _Lowering:
                 maker.location,
                 hint="all copies into a ring have one engine",
             )
-        engine = engines.pop() if engines else pipelines.ENGINES[0]
-        return _Ring(stages, kind, layout, buffer, StageBarriers.make(stages), engine)
+        return engines.pop() if engines else pipelines.ENGINES[0]
+
+    def _is_of_threads(self, ring: Any) -> bool:
+        """Return whether all threads of the kernel fill and read a ring."""
+        return self._engines[ring] != "tma" and not any(map(role_around, self._uses[ring]))
 
     def _initialize(self) -> None:
         """Build the initialization of all barriers by one thread, which the others wait for."""
         first = build.compare("eq", self._kernel.launch_thread, build.index(0))
         with where(first):
             for value, ring in self._rings.items():
-                ring.barriers.initialize(self._producers(value, ring), self._consumers(value))
+                if ring.barriers is not None:
+                    ring.barriers.initialize(self._producers(value, ring), self._consumers(value))
             nvvm.fence_mbarrier_init()
         ir.Operation.create("gpu.barrier")
 
@@ -212,40 +241,72 @@ class _Lowering:
     # Operations.
     def _lower(self, op: Any) -> None:
         ring = self._rings[op.operands[0]]
+        if ring.barriers is None:
+            self._order_threads(op)
         at = Position.of(op.operands[1], ring.stages)
-        match op.name:
-            case pipelines.ACQUIRE:
-                self._acquire(op, ring, at)
-            case pipelines.COPY_ASYNC if ring.engine == "tma":
+        if op.name == pipelines.COPY_ASYNC:
+            self._copy(op, ring, at)
+        elif ring.barriers is not None:
+            self._order_roles(op, ring, ring.barriers, at)
+        if op.name == pipelines.WAIT:
+            layout = layout_attribute(ring.layout)
+            tile = pipelines.shared_tile(ring.kind, ring.buffer, at.stage, layout)
+            op.results[0].replace_all_uses_with(tile)
+
+    def _copy(self, op: Any, ring: _Ring, at: Position) -> None:
+        memory = (ring.buffer, ring.layout, at.stage)
+        match ring.engine:
+            case "tma":
                 boxes_of(self._kernel, op)  # so that an error names the copy
                 with where(self._one_thread(op)):
-                    barrier = ring.barriers.full_at(at)
+                    barrier = cast("StageBarriers", ring.barriers).full_at(at)
                     self._copies.copy(op, ring.buffer, ring.layout, at, barrier)
-            case pipelines.COPY_ASYNC:
-                self._copy_by_threads(op, ring, at)
-            case pipelines.COMMIT if ring.engine != "tma":
+            case "cp.async":
+                self._thread_copies.asynchronous(op, self._role(op), *memory)
+            case _:
+                self._thread_copies.through_registers(op, self._role(op), *memory)
+
+    def _order_threads(self, op: Any) -> None:
+        """Lower an operation on a ring that all threads fill and read."""
+        match op.name:
+            case pipelines.ACQUIRE if op in self._groups.acquires:
+                ir.Operation.create("gpu.barrier")
+            case pipelines.COMMIT if op in self._groups.commits:
+                with ir.InsertionPoint(end_of_tile(op)):
+                    nvvm.commit_copies()
+            case pipelines.WAIT if (barrier := self._groups.barriers.get(op)) is not None:
+                if barrier.pending is not None:
+                    nvvm.wait_for_copies(barrier.pending)
+                if self._has_wgmma:
+                    nvvm.fence_async_shared()
+                ir.Operation.create("gpu.barrier")
+
+    def _order_roles(self, op: Any, ring: _Ring, barriers: StageBarriers, at: Position) -> None:
+        """Lower an operation on a ring between roles, or of TMA."""
+        match op.name:
+            case pipelines.ACQUIRE:
+                barriers.wait_empty(at)
+                if ring.engine == "tma":
+                    with where(self._one_thread(op)):
+                        barriers.expect(at, ring.tile_bytes)
+            case pipelines.COMMIT if ring.engine == "cp.async":
+                nvvm.arrive_after_copies(barriers.full_at(at))
+            case pipelines.COMMIT if ring.engine == "plain":
                 nvvm.fence_async_shared()  # wgmma may read what threads have written
-                ring.barriers.arrive_full(at)
+                barriers.arrive_full(at)
             case pipelines.WAIT:
-                ring.barriers.wait_full(at)
-                layout = layout_attribute(ring.layout)
-                tile = pipelines.shared_tile(ring.kind, ring.buffer, at.stage, layout)
-                op.results[0].replace_all_uses_with(tile)
+                barriers.wait_full(at)
+                if ring.engine == "cp.async" and self._has_wgmma:
+                    nvvm.fence_async_shared()
             case pipelines.RELEASE:
-                self._release(ring, at)
+                self._release(barriers, at)
 
-    def _acquire(self, op: Any, ring: _Ring, at: Position) -> None:
-        ring.barriers.wait_empty(at)
-        if ring.engine == "tma":
-            with where(self._one_thread(op)):
-                ring.barriers.expect(at, ring.tile_bytes)
-
-    def _release(self, ring: _Ring, at: Position) -> None:
+    def _release(self, barriers: StageBarriers, at: Position) -> None:
         """Build the arrival of one lane, when all lanes of its warp have read the tile."""
         all_lanes = build.constant(build.i32(), _ALL_LANES)
         ir.Operation.create("nvvm.bar.warp.sync", operands=[all_lanes])
         with where(nvvm.elect()):
-            ring.barriers.arrive_empty(at)
+            barriers.arrive_empty(at)
 
     def _one_thread(self, op: Any) -> Any | None:
         """Build whether this is the thread of a role that copies; `None` if it is the only one."""
@@ -254,23 +315,3 @@ class _Lowering:
             return None
         first = build.index(role.warps.start * WARP_THREADS)
         return build.compare("eq", self._kernel.launch_thread, first)
-
-    def _copy_by_threads(self, op: Any, ring: _Ring, at: Position) -> None:
-        """Build a copy through the registers of the threads of the role."""
-        role = self._role(op)
-        kind = ir.RankedTensorType(ring.kind)
-        plain = ir.RankedTensorType.get(kind.shape, kind.element_type)
-        attributes = {name: op.attributes[name] for name in (dialect.LAYOUT, dialect.SLICE)}
-        tile = dialect.load(plain, op.operands[2], list(op.operands)[3:], attributes)
-        layout = Accesses(self._kernel).of(tile.owner).coalesced(len(role.warps), 1)
-        tile.set_type(
-            ir.RankedTensorType.get(kind.shape, kind.element_type, layout_attribute(layout.layout))
-        )
-        zero = build.index(0)
-        whole = ir.DenseI64ArrayAttr.get(list(range(1, 1 + len(kind.shape))))
-        dialect.store(
-            tile,
-            ring.buffer,
-            [at.stage, *[zero] * len(kind.shape)],
-            {dialect.LAYOUT: layout_attribute(ring.layout), dialect.SLICE: whole},
-        )

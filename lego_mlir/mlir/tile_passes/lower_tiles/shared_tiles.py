@@ -38,6 +38,7 @@ from lego_mlir.mlir.layouts import layout_attribute
 from lego_mlir.mlir.lowering.buffers import DYNAMIC_ALIGNMENT
 from lego_mlir.mlir.tile_ir.dots import matrix_instructions
 from lego_mlir.mlir.tile_ir.types import bytes_of
+from lego_mlir.mlir.tile_passes.lower_tiles import build
 from lego_mlir.mlir.tile_passes.lower_tiles.conversions.matrices import load_by_matrices
 from lego_mlir.mlir.tile_passes.lower_tiles.conversions.shared_memory import store_side
 from lego_mlir.mlir.tile_passes.lower_tiles.fragments import (
@@ -96,36 +97,59 @@ def store_shared(tile: Fragment, layout: Layout, threads: Threads) -> SharedTile
     return SharedTile(buffer, layout, (), tile.element)
 
 
-def load_shared(tile: SharedTile, layout: DistributedLayout, threads: Threads) -> Fragment:
+def load_shared(
+    tile: SharedTile,
+    layout: DistributedLayout,
+    threads: Threads,
+    offsets: Sequence[int] | None = None,
+) -> Fragment:
     """Build the loads of a tile by the threads that hold it, by `ldmatrix` if that fits.
 
     Args:
         tile: the tile.
         layout: of the result.
         threads: those of the kernel.
+        offsets: the first index of the slice that is loaded; `None` for the whole tile.
     """
     attribute = layout_attribute(tile.layout)
+    first = tuple(offsets or [0] * layout.rank)
+    size = bytes_of(tile.element)
     if matrix_instructions(threads.kernel.target).load:
-        for matrices in _matrices(layout, tile.layout, len(tile.index), bytes_of(tile.element)):
-            return load_by_matrices(
-                layout, tile.element, tile.buffer, attribute, matrices, threads, tile.index
-            )
+        for matrices in _matrices(layout, tile.layout, len(tile.index), first, size):
+            index = [*tile.index, *_beyond(threads.coordinates(matrices.rows), first)]
+            return load_by_matrices(layout, tile.element, tile.buffer, attribute, matrices, index)
     own = without_copies(layout)
     outer = len(tile.index)
     factors = [(outer + dim, n, stride) for dim, n, stride in register_factors(own)]
-    index = [*tile.index, *threads.coordinates(own)]
+    index = [*tile.index, *_beyond(threads.coordinates(own), first)]
     kinds = part_types(own, tile.element)
     parts = tiles.load_parts(kinds, tile.buffer, index, attribute, factors, in_bounds=True)
     return repeated(Fragment(own, tuple(parts)), layout)
 
 
+def _beyond(index: Sequence[Any], offsets: Sequence[int]) -> list[Any]:
+    """Build an index that lies some elements further along each dimension."""
+    return [
+        build.binary("addi", x, build.index(n)) if n else x
+        for x, n in zip(index, offsets, strict=True)
+    ]
+
+
 @lru_cache(maxsize=1 << 8)
 def _matrices(
-    layout: DistributedLayout, memory: Layout, outer: int, element_bytes: int
+    layout: DistributedLayout,
+    memory: Layout,
+    outer: int,
+    first: tuple[int, ...],
+    element_bytes: int,
 ) -> tuple[Matrices, ...]:
-    """Return the ways in which `ldmatrix` loads a layout from a memory with `outer` dimensions."""
+    """Return the ways in which `ldmatrix` loads a slice of a memory, from `first` on, to a layout.
+
+    Its `outer` first dimensions are not the tile's.
+    """
     planned = (
         plan_matrices(layout, element_bytes, is_transposed=t, is_store=False) for t in (False, True)
     )
-    offsets = np.asarray(memory.offsets())[(0,) * outer].reshape(-1)
+    window = tuple(slice(x, x + n) for x, n in zip(first, layout.shape, strict=True))
+    offsets = np.asarray(memory.offsets())[(0,) * outer][window].reshape(-1)
     return tuple(m for m in planned if m and holds_rows(offsets, m, element_bytes))

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from lego_mlir.analysis.distributed import DistributedLayout
+from lego_mlir.analysis.distributed.slices import slice_registers
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
@@ -193,6 +194,12 @@ class _Walk:
                 return load_shared(operands[0], layout, threads)
             case tiles.CONVERT:
                 return convert(operands[0], layout, threads)
+            case tiles.EXTRACT_SLICE if isinstance(operands[0], Fragment):
+                registers = slice_registers(operands[0].layout, layout, tiles.offsets_of(op))
+                assert registers is not None  # the verifier has seen to it
+                return operands[0].picked(layout, registers)
+            case tiles.EXTRACT_SLICE:
+                return load_shared(operands[0], layout, threads, tiles.offsets_of(op))
             case tiles.TAKE:
                 tile, indices = operands
                 return take(tile, indices, tiles.dim_of(op), threads)

@@ -50,7 +50,7 @@ def test_a_gemm_in_all_orders(
         "the schedule",
         *(f"lowering, run in the simulator ({order})" for order in ORDERS),
     ]
-    assert max(float(line.split()[-1]) for line in lines[-3:]) < 2e-3
+    assert all(line.endswith("every element is the same") for line in lines[-3:])
 
 
 def test_the_grid_is_at_most_the_programs() -> None:

@@ -32,8 +32,7 @@ def load_by_matrices(
     buffer: Any,
     attribute: Any,
     matrices: Matrices,
-    threads: Threads,
-    outer: Sequence[Any] = (),
+    index: Sequence[Any],
 ) -> Fragment:
     """Build the loads of a tile from shared memory.
 
@@ -43,17 +42,17 @@ def load_by_matrices(
         buffer: the memory.
         attribute: of the memory's layout.
         matrices: what each instruction moves.
-        threads: those of the kernel.
-        outer: the index of the memory's dimensions before the tile's.
+        index: of the row whose address the thread gives, a value a dimension of the memory.
     """
     per_word = _WORD_BYTES // bytes_of(element)
     words = [word for registers in matrices.registers for word in _words(registers, per_word)]
+    outer = len(index) - layout.rank
     found = tiles.load_matrices(
         [build.vector_type(per_word, element)] * len(words),
         buffer,
-        [*outer, *threads.coordinates(matrices.rows)],
+        index,
         attribute,
-        [(len(outer) + dim, n, stride) for dim, n, stride in register_factors(matrices.rows)],
+        [(outer + dim, n, stride) for dim, n, stride in register_factors(matrices.rows)],
         len(matrices.registers[0]) // per_word,
         transposed=matrices.is_transposed,
     )

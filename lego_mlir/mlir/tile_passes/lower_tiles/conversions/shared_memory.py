@@ -67,7 +67,8 @@ def _loaded(
     attribute = layout_attribute(plan.memory.layout)
     if plan.load.matrices is not None:
         matrices = plan.load.matrices
-        return load_by_matrices(layout, element, buffer, attribute, matrices, threads)
+        index = threads.coordinates(matrices.rows)
+        return load_by_matrices(layout, element, buffer, attribute, matrices, index)
     own = without_copies(layout)
     vector = _without_copies(layout, plan.load.vectors[0])
     return repeated(load(own, element, buffer, attribute, vector, threads), layout)

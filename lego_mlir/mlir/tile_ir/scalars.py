@@ -18,6 +18,8 @@ _ARITHMETIC: Mapping[str, Callable[[Int, Int], Int]] = {
     "arith.remui": construct.mod,
 }
 _SAME = ("arith.index_cast", "arith.index_castui")
+_AND = "arith.andi"
+"""Of a value with itself: it carries a bound."""
 
 
 class Scalars:
@@ -42,7 +44,7 @@ class Scalars:
             op = value.owner
             if op.name == "arith.constant" and isinstance(op.attributes["value"], ir.IntegerAttr):
                 return int(ir.IntegerAttr(op.attributes["value"]).value)
-            if op.name in _SAME:
+            if op.name in _SAME or (op.name == _AND and op.operands[0] == op.operands[1]):
                 return self(op.operands[0])
             if op.name in ("arith.divui", "arith.divsi", "arith.floordivsi", "arith.remui"):
                 divisor = self(op.operands[1])

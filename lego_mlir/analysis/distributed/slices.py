@@ -1,0 +1,44 @@
+"""Slices of tiles in registers: which of its registers a thread has a slice in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+import numpy as np
+
+from lego_mlir.analysis.distributed.layout import DistributedLayout
+from lego_mlir.hardware.limits import WARP_THREADS
+
+
+def slice_registers(
+    tile: DistributedLayout, piece: DistributedLayout, offsets: Sequence[int]
+) -> list[int] | None:
+    """Return for each register of a slice the register of the tile with the same element.
+
+    Args:
+        tile: the layout of the tile.
+        piece: the layout of the slice.
+        offsets: the index of the slice's first element in the tile.
+
+    Returns:
+        `None` if a thread does not hold the elements of the tile that it would of the slice.
+    """
+    return _slice_registers(tile, piece, tuple(offsets))
+
+
+@lru_cache(maxsize=1 << 8)
+def _slice_registers(
+    tile: DistributedLayout, piece: DistributedLayout, offsets: tuple[int, ...]
+) -> list[int] | None:
+    if (tile.ctas, tile.warps) != (piece.ctas, piece.warps):
+        return None
+    threads = np.ix_(range(tile.ctas), range(tile.warps), range(WARP_THREADS))
+    cta, warp, lane = (x[..., None] for x in threads)
+    first = piece.apply(0, 0, 0, np.arange(piece.registers)).coordinates
+    at = [np.broadcast_to(x, piece.registers) + n for x, n in zip(first, offsets, strict=True)]
+    found = np.broadcast_to(tile.inverse(at).register, piece.registers)
+    held = tile.apply(cta, warp, lane, found).coordinates
+    wanted = piece.apply(cta, warp, lane, np.arange(piece.registers)).coordinates
+    same = all((x == y + n).all() for x, y, n in zip(held, wanted, offsets, strict=True))
+    return found.tolist() if same else None

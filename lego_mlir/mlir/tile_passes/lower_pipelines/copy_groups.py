@@ -1,0 +1,229 @@
+"""Rings that all threads of a CTA fill and read: their copies in groups, and the CTA's barrier.
+
+    "lego.commit"(%ring, %i + 2)
+    %t = "lego.wait"(%ring, %i)
+
+becomes
+
+    nvvm.cp.async.commit.group
+    nvvm.cp.async.wait.group 2            the groups of tiles %i + 1 and %i + 2 may be on their way
+    gpu.barrier
+
+How many groups are younger than that of a tile follows from the numbers of tiles, which are index
+expressions: where tile n of a ring is committed, the next one of another ring is known, and so is
+the next one where tile n is waited for. A branch that copies one more tile, if there is one, is
+followed by its group, which may be empty, so that their count does not depend on branches.
+
+Tiles of the same number that are committed one right behind the other are one group.
+
+A stage is empty when all threads are behind a barrier behind the release of its tile. That of a
+wait is enough, where one stands between them; else there is one more.
+
+Source: PTX ISA 9.7.9.25.3 (cp.async.commit_group, cp.async.wait_group).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from lego_mlir.diagnostics import LegoError
+from lego_mlir.index import Int, construct
+from lego_mlir.index.proofs.prover import is_nonnegative
+from lego_mlir.mlir.dialect import pipeline_operations as pipelines
+from lego_mlir.mlir.modules import operations_in
+from lego_mlir.mlir.tile_ir.kernels import TileKernel
+from lego_mlir.mlir.tile_ir.ring_numbers import RingNumbers
+
+_LOOP, _BRANCH = "scf.for", "scf.if"
+_BETWEEN = ("arith.", "affine.")
+"""What may stand between waits that share a barrier."""
+
+
+@dataclass(frozen=True)
+class Barrier:
+    """What a wait for tiles becomes.
+
+    Attributes:
+        pending: how many groups may be on their way behind it; `None` if no tile comes in groups.
+    """
+
+    pending: int | None
+
+
+class CopyGroups:
+    """The groups of copies of one kernel, as its operations on rings make them.
+
+    Args:
+        kernel: the kernel, whose rings are not lowered yet.
+        rings: those that all threads fill and read.
+        in_groups: those of them whose copies are made by cp.async.
+
+    Attributes:
+        barriers: of each wait with a barrier; those right behind it share it.
+        acquires: the acquires before which one stands.
+        commits: the commits that end a group.
+    """
+
+    def __init__(self, kernel: TileKernel, rings: set[Any], in_groups: set[Any]) -> None:
+        self._rings = rings
+        self._numbers = list(_walked(kernel, kernel.body, rings)) if rings else []
+        self._last_of_group = {ring: self._last_ring(ring, in_groups) for ring in in_groups}
+        self._groups = set(self._last_of_group.values())
+        users = [use.owner.operation for ring in rings for use in ring.uses]
+        waits = [op for op in users if op.name == pipelines.WAIT and self._is_first(op)]
+        self.barriers = {wait: Barrier(self._pending(wait)) for wait in waits}
+        self.acquires = {
+            op for op in users if op.name == pipelines.ACQUIRE and self._needs_barrier(op)
+        }
+        self.commits = {op for ring in self._groups for op in _commits(ring)}
+
+    def _pending(self, wait: Any) -> int | None:
+        """Return how many groups may be on their way behind a wait and those right behind it."""
+        together = [op for op in self._together(wait) if op.operands[0] in self._last_of_group]
+        return min(map(self._younger, together)) if together else None
+
+    def _is_first(self, wait: Any) -> bool:
+        """Return whether no other wait of these rings stands right before one."""
+        found = _previous(wait)
+        while found is not None and found.name.startswith(_BETWEEN):
+            found = _previous(found)
+        return found is None or not self._is_wait(found)
+
+    def _needs_barrier(self, acquire: Any) -> bool:
+        """Return whether no barrier stands between the release of a stage and its acquire."""
+        numbers = self._of(acquire)
+        if numbers is None:
+            return True
+        ring = acquire.operands[0]
+        least = construct.sub(numbers.number(acquire), pipelines.stages_of(ring) - 1)
+        barrier = self._barrier_before(acquire)
+        released: Int = 0
+        if barrier is not None:
+            released = numbers.before[barrier].get((ring, pipelines.RELEASE), 0)
+        return not is_nonnegative(construct.sub(released, least))
+
+    def _younger(self, wait: Any) -> int:
+        """Return how many groups follow that of the tile of a wait; 0 if it is not known."""
+        numbers = self._of(wait)
+        if numbers is None:
+            return 0
+        ring, state = self._last_of_group[wait.operands[0]], numbers.before[wait]
+        commits = [op for op in _commits(ring) if op in numbers.before]
+        total: int = 0
+        for other in self._groups:
+            kind = (other, pipelines.COMMIT)
+            if kind not in state:
+                continue
+            ahead = construct.sub(state[kind], numbers.number(wait))
+            leads = [
+                construct.sub(
+                    construct.add(numbers.before[op][kind], int(other == ring)), numbers.number(op)
+                )
+                for op in commits
+            ]
+            known = [lead for lead in leads if isinstance(lead, int)]
+            if not isinstance(ahead, int) or len(known) < len(leads):
+                return 0
+            total += max(0, ahead - max(known))
+        return total
+
+    def _last_ring(self, ring: Any, in_groups: set[Any]) -> Any:
+        """Return the ring whose commits end the groups of a ring's tiles: itself, if no other's."""
+        found = {self._last_commit(op, in_groups).operands[0] for op in _commits(ring)}
+        return found.pop() if len(found) == 1 else ring
+
+    def _last_commit(self, commit: Any, in_groups: set[Any]) -> Any:
+        """Return the last commit behind one of tiles with its number, with only copies between."""
+        numbers, last = self._of(commit), commit
+        op = _next(commit)
+        while op is not None and op.name.startswith((*_BETWEEN, *pipelines.PRODUCES)):
+            if op.name == pipelines.COMMIT and op.operands[0] in in_groups:
+                if numbers is None or numbers.number(op) != numbers.number(commit):
+                    break
+                last = op
+            op = _next(op)
+        return last
+
+    def _of(self, op: Any) -> RingNumbers | None:
+        return next((numbers for numbers in self._numbers if op in numbers.before), None)
+
+    def _is_wait(self, op: Any) -> bool:
+        return bool(op.name == pipelines.WAIT and op.operands[0] in self._rings)
+
+    def _together(self, wait: Any) -> list[Any]:
+        """Return a wait, and those right behind it."""
+        found, op = [wait], wait
+        while (op := _next(op)) is not None:
+            if self._is_wait(op):
+                found.append(op)
+            elif not op.name.startswith(_BETWEEN):
+                break
+        return found
+
+    def _barrier_before(self, acquire: Any) -> Any | None:
+        """Return the last wait that is always executed before an acquire; `None` if unknown."""
+        op = acquire
+        while True:
+            before = _previous(op)
+            if before is None:
+                op = op.parent.operation
+                if op.name != _BRANCH:
+                    return None
+                continue
+            if self._is_wait(before):
+                return before
+            if any(map(self._is_wait, operations_in(before))):
+                return None
+            op = before
+
+
+def end_of_tile(commit: Any) -> Any:
+    """Return the operation before which the group of a tile ends, if it is one of cp.async.
+
+    It stands behind a branch without another way, which copies the tile if there is one.
+    """
+    around = commit.parent.operation
+    is_branch = around.name == _BRANCH and not any(
+        len(block.operations) > 1 for block in around.regions[1].blocks
+    )
+    return _next(around if is_branch else commit)
+
+
+def _walked(kernel: TileKernel, block: Any, rings: set[Any]) -> Iterator[RingNumbers]:
+    """Yield the numbers in a block; where its groups do not go on, in each loop that stands alone.
+
+    The body of a loop does if it begins with nothing on its way: it waits for the tiles that it
+    copies.
+    """
+    numbers = RingNumbers(kernel, whole=True)
+    begin = numbers.begin(block)
+    kinds = (pipelines.COMMIT, pipelines.WAIT)
+    if all(len({begin.get((ring, kind), 0) for kind in kinds}) == 1 for ring in rings):
+        try:
+            numbers.walk(block, begin)
+        except LegoError:
+            numbers.before.clear()
+        else:
+            yield numbers
+            return
+    for op in block.operations:
+        if op.operation.name == _LOOP:
+            yield from _walked(kernel, op.operation.regions[0].blocks[0], rings)
+
+
+def _commits(ring: Any) -> list[Any]:
+    return [use.owner.operation for use in ring.uses if use.owner.name == pipelines.COMMIT]
+
+
+def _next(op: Any) -> Any | None:
+    listed = [each.operation for each in op.block.operations]
+    at = listed.index(op) + 1
+    return listed[at] if at < len(listed) else None
+
+
+def _previous(op: Any) -> Any | None:
+    listed = [each.operation for each in op.block.operations]
+    at = listed.index(op)
+    return listed[at - 1] if at else None

@@ -1,0 +1,174 @@
+"""Copies of tiles into rings by threads: cp.async, or loads and stores through registers.
+
+    "lego.copy_async"(%ring, %n, %a, %i, %j) {layout = #A, engine = "cp.async", ...}
+
+becomes
+
+    "lego.copy_parts"(%a, %i, %j, %stages, %stage, %k, %l) {layout = #A, target = #S, ...}
+
+The threads of the role divide the tile as a coalesced load does.
+
+Source: PTX ISA 9.7.9.25.3.1 (cp.async).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import lru_cache
+from math import gcd
+from typing import Any
+
+import numpy as np
+
+from lego_mlir.algebra import Layout
+from lego_mlir.analysis.distributed import DistributedLayout
+from lego_mlir.diagnostics import LegoError
+from lego_mlir.mlir import dialect
+from lego_mlir.mlir.bindings import ir
+from lego_mlir.mlir.dialect import pipeline_operations as pipelines
+from lego_mlir.mlir.dialect import tile_operations as tiles
+from lego_mlir.mlir.layouts import layout_attribute
+from lego_mlir.mlir.lowering.parts_access.copies import CHUNK_BYTES
+from lego_mlir.mlir.tile_ir.kernels import TileKernel
+from lego_mlir.mlir.tile_ir.operations import slice_of
+from lego_mlir.mlir.tile_ir.roles import Role, role_of
+from lego_mlir.mlir.tile_ir.types import shared_layout_in
+from lego_mlir.mlir.tile_passes.assign_layouts.memory_anchors import (
+    Accesses,
+    TileAccess,
+)
+from lego_mlir.mlir.tile_passes.lower_tiles import build
+from lego_mlir.mlir.tile_passes.lower_tiles.fragments import register_factors, without_copies
+from lego_mlir.mlir.tile_passes.lower_tiles.memory import where
+from lego_mlir.mlir.tile_passes.lower_tiles.threads import Threads
+
+_CAPABILITY = (8, 0)
+
+
+def check_thread_copy(kernel: TileKernel, copy: Any) -> None:
+    """Check that cp.async can make a lego.copy_async.
+
+    Raises:
+        LegoError: the target has none, or the tile has no neighbours to copy together.
+    """
+    if kernel.target.capability < _CAPABILITY:
+        raise LegoError(
+            f"{kernel.target.name} has no cp.async", hint="--target=sm_80, or another engine"
+        )
+    access = _access(kernel, copy)
+    *_, nearest = register_factors(_divided(access, role_of(kernel, copy))) or [(0, 1, 1)]
+    dim, count, stride = nearest
+    is_near = access.order and dim == access.order[-1] and stride == 1
+    width = (count if is_near else 1) * access.element_bytes
+    if width < CHUNK_BYTES[-1]:
+        raise LegoError(
+            f"cp.async copies {CHUNK_BYTES[-1]} bytes or more at a time, and {width} are known to "
+            "be neighbours in the tensor and in the ring",
+            hint='engine = "plain" copies through registers',
+        )
+
+
+class ThreadCopies:
+    """The copies of one kernel by threads.
+
+    Args:
+        kernel: the kernel.
+    """
+
+    def __init__(self, kernel: TileKernel) -> None:
+        self._kernel = kernel
+        self._threads: dict[Any, Threads] = {}
+
+    def asynchronous(self, op: Any, role: Role, buffer: Any, layout: Layout, stage: Any) -> None:
+        """Build the copies of a tile by cp.async.
+
+        Args:
+            op: the lego.copy_async.
+            role: what executes it.
+            buffer: the stages of its ring.
+            layout: of that memory, with the stage as its first dimension.
+            stage: the tile's stage, an index.
+
+        Raises:
+            LegoError: cp.async cannot copy the tile.
+        """
+        check_thread_copy(self._kernel, op)
+        divided = _divided(_access(self._kernel, op), role)
+        threads = self._of(role)
+        at = threads.coordinates(divided)
+        _, _, source, *operands = list(op.operands)
+        dims = slice_of(op)
+        for dim, x in zip(dims, at, strict=True):
+            operands[dim] = build.binary("addi", operands[dim], x)
+        factors = register_factors(divided)
+        with where(threads.is_first_copy(divided)):
+            tiles.copy_parts(
+                source,
+                operands,
+                op.attributes[dialect.LAYOUT],
+                [(dims[dim], n, stride) for dim, n, stride in factors],
+                buffer,
+                [stage, *at],
+                layout_attribute(layout),
+                [(1 + dim, n, stride) for dim, n, stride in factors],
+            )
+
+    def through_registers(
+        self, op: Any, role: Role, buffer: Any, layout: Layout, stage: Any
+    ) -> None:
+        """Build the load and the store of a tile; arguments as `asynchronous`."""
+        kind = ir.RankedTensorType(pipelines.tile_type_of(op.operands[0]))
+        divided = layout_attribute(_divided(_access(self._kernel, op), role).layout)
+        placed = ir.RankedTensorType.get(kind.shape, kind.element_type, divided)
+        attributes = {name: op.attributes[name] for name in (dialect.LAYOUT, dialect.SLICE)}
+        tile = dialect.load(placed, op.operands[2], list(op.operands)[3:], attributes)
+        zero = build.index(0)
+        whole = ir.DenseI64ArrayAttr.get(list(range(1, 1 + len(kind.shape))))
+        dialect.store(
+            tile,
+            buffer,
+            [stage, *[zero] * len(kind.shape)],
+            {dialect.LAYOUT: layout_attribute(layout), dialect.SLICE: whole},
+        )
+
+    def _of(self, role: Role) -> Threads:
+        if role.op not in self._threads:
+            self._threads[role.op] = Threads(self._kernel, role.op)
+        return self._threads[role.op]
+
+
+def _divided(access: TileAccess, role: Role) -> DistributedLayout:
+    """Return which thread of a role copies which element, each once a thread."""
+    return without_copies(access.coalesced(len(role.warps), 1))
+
+
+def _access(kernel: TileKernel, copy: Any) -> TileAccess:
+    """Return the access of the tensor, in vectors that are neighbours in the ring, too."""
+    ring = copy.operands[0]
+    shared = shared_layout_in(pipelines.tile_type_of(ring))
+    assert shared is not None  # the verifier has seen to it
+    found = Accesses(kernel).of(copy)
+    if not found.order:
+        return found
+    dim = found.order[-1]
+    most = gcd(found.vector, found.shape[dim], CHUNK_BYTES[0] // found.element_bytes)
+    return replace(found, vector=_widest(shared, dim, most), contiguous=1)
+
+
+@lru_cache(maxsize=1 << 8)
+def _widest(memory: Layout, dim: int, most: int) -> int:
+    """Return how many elements along a dimension of a tile are always aligned neighbours.
+
+    Args:
+        memory: the layout of the tile, of known sizes.
+        dim: the dimension.
+        most: the most elements, a power of two that divides the dimension.
+    """
+    offsets = np.moveaxis(np.asarray(memory.offsets()), dim, -1)
+    vector = most
+    while vector > 1:
+        rows = offsets.reshape(-1, vector)
+        if not (rows[:, :1] % vector).any() and (np.diff(rows, axis=1) == 1).all():
+            return vector
+        vector //= 2
+    return 1

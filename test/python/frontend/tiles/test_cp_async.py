@@ -1,0 +1,155 @@
+"""Kernels on tiles that all warps copy into rings: cp.async and mma.sync, in the simulator."""
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+
+import lego_mlir as lg
+from lego_mlir.compiler.driver import Options
+from lego_mlir.hardware.targets import Target
+from lego_mlir.step_checks import check_each_step
+
+ORDERS = ("late", "early", "random")
+TARGETS = ("sm_80", "sm_90")
+
+
+def _gemm(
+    shape: tuple[int, int, int],
+    tile: tuple[int, int, int] = (64, 64, 64),
+    alignment: int = 16,
+    dtype: str = "f16",
+    schedule: str = "cp_async",
+    **params: int,
+) -> Any:
+    """Return a GEMM whose tensors' addresses are multiples of `alignment` bytes."""
+    m, n, k = shape
+    rows, columns, depth = tile
+    total, out = ("i32", "i32") if dtype == "i8" else ("f32", "f16")
+    a_matrix, b_matrix = (lg.Tensor[dtype, s, alignment] for s in ((m, k), (k, n)))
+    c_matrix = lg.Tensor[out, (m, n), 16]
+
+    @lg.kernel(grid=(-(-n // columns), -(-m // rows)), warps=4, schedule=schedule, params=params)
+    def gemm(a: a_matrix, b: b_matrix, c: c_matrix) -> None:
+        i, j = lg.block_id("y"), lg.block_id("x")
+
+        @lg.fold(-(-k // depth), lg.zeros((rows, columns), total))
+        def sums(step: Any, sums: Any) -> Any:
+            return lg.dot(a.tile(rows, depth)[i, step], b.tile(depth, columns)[step, j], sums)
+
+        c.tile(rows, columns)[i, j] = sums.to(out)
+
+    return gemm
+
+
+def _compilation(kernel: Any, target: str) -> Any:
+    return kernel.compilation(Options(target=Target.parse(target)))
+
+
+def _check(kernel: Any, target: str) -> None:
+    """Check each step, and what the simulator computes in all orders."""
+    lines = check_each_step(_compilation(kernel, target))
+    assert [line.partition(":")[0] for line in lines][-4:] == [
+        "the schedule",
+        *(f"lowering, run in the simulator ({order})" for order in ORDERS),
+    ]
+    errors = [line.split()[-1] for line in lines[-3:]]
+    assert all(error == "same" or float(error) < 2e-3 for error in errors)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize(
+    ("shape", "stages"),
+    [
+        ((64, 128, 320), 4),  # more iterations than stages
+        ((128, 64, 192), 2),
+        ((104, 72, 136), 3),  # padded in every dimension, in whole chunks
+        ((64, 64, 64), 4),  # one iteration, with fewer tiles than are copied ahead
+    ],
+)
+def test_a_gemm_in_all_orders(shape: tuple[int, int, int], stages: int, target: str) -> None:
+    _check(_gemm(shape, stages=stages), target)
+
+
+@pytest.mark.parametrize(
+    ("columns", "alignment", "size"),
+    [
+        (72, 16, 16),
+        (68, 16, 8),  # rows of 136 bytes
+        (66, 16, 4),
+        (64, 8, 8),
+        (64, 4, 4),
+    ],
+)
+def test_copies_are_as_wide_as_rows_are_aligned(columns: int, alignment: int, size: int) -> None:
+    kernel = _gemm((64, columns, 128), alignment=alignment, stages=3)
+    ptx = _compilation(kernel, "sm_80").ptx
+    found = re.findall(r"cp\.async\.c[ag]\.shared\.global \[[^]]*\], \[[^]]*\], (\d+)", ptx)
+    assert str(size) in found
+    _check(kernel, "sm_80")
+
+
+@pytest.mark.parametrize("shape", [(64, 65, 128), (63, 64, 67)])
+def test_rows_of_odd_length_are_copied_through_registers(shape: tuple[int, int, int]) -> None:
+    kernel = _gemm(shape, stages=3)
+    assert 'engine = "plain"' in str(_compilation(kernel, "sm_80").placed)
+    _check(kernel, "sm_80")
+
+
+@pytest.mark.parametrize("dtype", ["bf16", "i8"])
+def test_other_types(dtype: str) -> None:
+    _check(_gemm((64, 64, 256), dtype=dtype, stages=3), "sm_80")
+
+
+def test_dots_are_divided_by_the_depth() -> None:
+    text = str(_compilation(_gemm((64, 64, 256), stages=3, depth=32), "sm_80").placed)
+    assert "tensor<64x32xf16" in text
+    with pytest.raises(lg.LegoError, match="dots of 24 along k do not divide one of 64"):
+        _compilation(_gemm((64, 64, 256), stages=3, depth=24), "sm_80").placed  # noqa: B018
+
+
+def test_a_ring_of_one_stage_holds_no_tile_that_is_copied_ahead() -> None:
+    with pytest.raises(lg.LegoError, match="a ring of 1 stages holds no tile") as found:
+        _compilation(_gemm((64, 64, 256), stages=1), "sm_80").placed  # noqa: B018
+    assert "--param stages=2" in str(found.value.hint) or "stages" in str(found.value.hint)
+
+
+@pytest.mark.parametrize(("length", "depth", "target"), [(256, 64, "sm_80"), (200, 32, "sm_90")])
+def test_attention(length: int, depth: int, target: str) -> None:
+    heads, block = 2, 64
+    blocks = -(-length // block)
+    head = lg.Tensor["f16", (heads, length, depth), 16]
+
+    @lg.kernel(grid=(blocks, heads), warps=4, schedule="cp_async", params={"stages": 2})
+    def attention(q: head, k: head, v: head, out: head) -> None:
+        m, h = lg.block_id("x"), lg.block_id("y")
+        queries = q.tile(block, depth)[h, m, 0]
+        first = (
+            lg.full((block, 1), -1e30, "f32"),
+            lg.zeros((block, 1), "f32"),
+            lg.zeros((block, depth), "f32"),
+        )
+
+        @lg.fold(blocks, first)
+        def state(n: Any, most: Any, total: Any, sums: Any) -> Any:
+            scores = lg.dot(queries, k.tile(block, depth)[h, n, 0].T) * 0.125
+            scores = lg.where(lg.iota((1, block), 1) + n * block < length, scores, -1e30)
+            larger = lg.maximum(most, lg.max(scores, axis=1, keepdims=True))
+            p, old = lg.exp(scores - larger), lg.exp(most - larger)
+            sums = lg.dot(p.to("f16"), v.tile(block, depth)[h, n, 0], sums * old)
+            return larger, total * old + lg.sum(p, axis=1, keepdims=True), sums
+
+        out.tile(block, depth)[h, m, 0] = (state[2] / state[1]).to("f16")
+
+    text = str(_compilation(attention, target).placed)
+    assert text.count('engine = "cp.async"') == 4  # keys and values, before the loop and in it
+    _check(attention, target)
+    q, k, v = np.random.default_rng(0).standard_normal((3, heads, length, depth)).astype(np.float16)
+    out = np.full_like(q, np.nan)
+    attention(q, k, v, out)
+    wide = (x.astype(np.float32) for x in (q, k))
+    scores = np.einsum("hid,hjd->hij", *wide) * 0.125
+    p = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    expected = p / p.sum(axis=-1, keepdims=True) @ v.astype(np.float32)
+    np.testing.assert_allclose(out, expected, rtol=5e-3, atol=5e-3)
