@@ -257,13 +257,15 @@ irdl.dialect @lego {
   // which elements are valid.
 
   // The elements of a tensor in memory at the indices that tiles hold.  operands: for each dimension
-  // of the layout a tile of i32. Where one of them is invalid nothing is read, and so is the result.
+  // of the layout a tile of i32, then the values of its symbolic sizes. Where one of the tiles is
+  // invalid nothing is read, and so is the result.
   irdl.operation @gather {
     %memref = irdl.base "!builtin.memref"
     %indices = irdl.base "!builtin.tensor"
+    %size = irdl.is index
     %tile = irdl.base "!builtin.tensor"
     %layout = irdl.base @lego::@layout
-    irdl.operands(buffer: %memref, indices: variadic %indices)
+    irdl.operands(buffer: %memref, indices: variadic %indices, sizes: variadic %size)
     irdl.results(value: %tile)
     irdl.attributes {"layout" = %layout}
   }
@@ -274,8 +276,10 @@ irdl.dialect @lego {
     %memref = irdl.base "!builtin.memref"
     %tile = irdl.base "!builtin.tensor"
     %indices = irdl.base "!builtin.tensor"
+    %size = irdl.is index
     %layout = irdl.base @lego::@layout
-    irdl.operands(value: %tile, buffer: %memref, indices: variadic %indices)
+    irdl.operands(value: %tile, buffer: %memref, indices: variadic %indices,
+                  sizes: variadic %size)
     irdl.attributes {"layout" = %layout}
   }
 

@@ -1,4 +1,8 @@
-"""GEMMs of layers with rows that only the launch knows, beside those compiled for the rows."""
+"""Kernels of sizes that only the launch knows.
+
+GEMMs of layers stand beside those that are compiled for their rows; tensors of more than 2³¹
+elements beside PyTorch.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,7 @@ from functools import cache, partial
 from itertools import cycle
 from typing import Any
 
-from bench.contenders.case import Built, Call, ContenderCase, Contenders
+from bench.contenders.case import OURS, Built, Call, ContenderCase, Contenders
 
 LAYERS = ((4096, 4096), (14336, 4096), (4096, 14336))
 """Columns of B and rows of B: projections of attention, and the two sides of an MLP."""
@@ -33,8 +37,25 @@ class _Sized:
         return self.function.compile(target, sizes={"M": self.rows})
 
 
+LARGE = 65552, 32776
+"""Rows and columns of matrices of more than 2³¹ elements."""
+
+_LINE = 4096
+"""Elements of a tile of a long vector."""
+
+
 def cases() -> Iterator[ContenderCase]:
     """Yield the cases."""
+    for name in ("elementwise", "softmax", "transpose", "gather"):
+        yield ContenderCase(
+            name=f"{name} {LARGE[0]}x{LARGE[1]}",
+            figure="more than 2^31 elements",
+            printed={},
+            kernels=partial(_large_kernels, name),
+            contenders=partial(_large, name),
+            work=8.0 * LARGE[0] * LARGE[1],
+            unit="GB/s",
+        )
     for n, k in LAYERS:
         for m in ROWS:
             yield ContenderCase(
@@ -95,3 +116,70 @@ def _rotated(calls: list[Callable[[], Any]]) -> Call:
         next(following)()
 
     return call
+
+
+# --------------------------------------------------------------- more than 2^31 elements
+def _large_kernels(name: str) -> Mapping[str, Any]:
+    import lego_mlir as lg
+    from lego_mlir.kernels import softmax, transpose
+
+    m, n = LARGE
+    match name:
+        case "elementwise":
+            line = lg.Tensor["f32", "M"]
+
+            def doubled(x: Any, y: Any) -> None:
+                k = lg.block_id()
+                y.tile(_LINE)[k] = x.tile(_LINE)[k] * 2.0 + 1.0
+
+            types = {"x": line, "y": line}
+            made = lg.kernel(grid=_lines, warps=8, parameters=types)(doubled)
+            return {OURS: _Sized(made, m * n)}
+        case "softmax":
+            return {OURS: _Sized(softmax(None, n), m)}
+        case "transpose":
+            return {OURS: _Sized(transpose(None, n), m)}
+    table, index = lg.Tensor["f32", f"M, {n}"], lg.Tensor["i32", "M"]
+
+    def rows(x: Any, at: Any, y: Any) -> None:
+        i, j = lg.block_id(), lg.block_id("y")
+        column = j * 1024 + lg.arange(1024)
+        column = lg.restrict(column, column < n)
+        y[lg.arange(1) + i, column] = x[at.tile(1)[i], column]
+
+    types = {"x": table, "at": index, "y": table}
+    grid = lambda x: (x.shape[0], -(-n // 1024))  # noqa: E731
+    made = lg.kernel(grid=grid, warps=4, parameters=types)(rows)
+    return {OURS: _Sized(made, m)}
+
+
+def _lines(x: Any) -> Any:
+    from lego_mlir import ceildiv
+
+    return ceildiv(x.shape[0], _LINE)
+
+
+def _large(name: str, built: Built) -> Contenders:
+    torch = built.torch
+    m, n = LARGE
+    shape = (m * n,) if name == "elementwise" else (m, n)
+    x = torch.randn(shape, device="cuda")
+    y = torch.empty_like(x) if name != "transpose" else torch.empty(n, m, device="cuda")
+    inputs = [x]
+    match name:
+        case "elementwise":
+            expected = x * 2.0 + 1.0
+            peer = partial(torch.add, torch.ones((), device="cuda"), x, alpha=2.0, out=y)
+        case "softmax":
+            expected = torch.softmax(x, dim=1)
+            peer = partial(torch.softmax, x, dim=1, out=y)
+        case "transpose":
+            expected = x.T.contiguous()
+            peer = partial(y.copy_, x.T)
+        case _:
+            at = torch.randint(0, m, (m,), device="cuda", dtype=torch.int32)
+            inputs.append(at)
+            expected = x[at.long()]
+            peer = partial(torch.index_select, x, 0, at, out=y)
+    calls = {OURS: built.ours(OURS, *inputs, y), "PyTorch": peer}
+    return Contenders(calls, [y], [expected], 1e-6)

@@ -184,7 +184,9 @@ def gather(tensor: TensorValue, index: Any) -> Tile:
     indices, shape = index_tiles(tensor, index)
     kind = type_of(shape, mlir_element(tensor.dtype), trace)
     layout = tensor.layout_attribute
-    found = tiles.gather(kind, tensor.memref, [i.ssa for i in indices], layout, trace.here())
+    operands = [i.ssa for i in indices]
+    sizes = tensor.size_operands
+    found = tiles.gather(kind, tensor.memref, operands, layout, sizes, trace.here())
     return Tile(found, shape, trace, unsigned=is_unsigned(tensor.dtype))
 
 
@@ -202,8 +204,9 @@ def scatter(tensor: TensorValue, index: Any, value: Any, by: str | None = None) 
     tensor.check_stored()
     unsigned = is_unsigned(tensor.dtype)
     tile = spread(value, shape, mlir_element(tensor.dtype), trace, unsigned=unsigned)
-    operands = [i.ssa for i in indices]
-    tiles.scatter(tile.ssa, tensor.memref, operands, tensor.layout_attribute, by, trace.here())
+    operands, sizes = [i.ssa for i in indices], tensor.size_operands
+    layout = tensor.layout_attribute
+    tiles.scatter(tile.ssa, tensor.memref, operands, layout, sizes, by, trace.here())
 
 
 def index_tiles(tensor: TensorValue, index: Any) -> tuple[list[Tile], tuple[int, ...]]:
@@ -213,12 +216,6 @@ def index_tiles(tensor: TensorValue, index: Any) -> tuple[list[Tile], tuple[int,
     does; a `:` is a dimension of its own.
     """
     trace, whole = tensor.trace, tensor.dims
-    if tensor.size_operands:
-        raise trace.error(
-            f"tensor '{tensor.name}' is indexed by tiles, and only the launch knows its sizes",
-            hint="index such a tensor by scalars, x[i, :], where i may be an element of another "
-            "tensor, words[k].below(n); or declare numbers for its sizes",
-        )
     at = list(index) if isinstance(index, tuple) else [index]
     if any(i is Ellipsis for i in at):
         k = next(k for k, i in enumerate(at) if i is Ellipsis)
@@ -242,7 +239,7 @@ def index_tiles(tensor: TensorValue, index: Any) -> tuple[list[Tile], tuple[int,
         if isinstance(i, slice):
             place = k if k < given[0] else given[0] + rank + k - given[-1] - 1
             total = given[0] + rank + behind
-            found.append(_along(tensor.most(k), place, total, trace))
+            found.append(_along(tensor, k, place, total))
         elif isinstance(i, Tile):
             if not isinstance(i.element, ir.IntegerType) or i.dtype == "i1":
                 raise trace.error(
@@ -259,9 +256,15 @@ def index_tiles(tensor: TensorValue, index: Any) -> tuple[list[Tile], tuple[int,
     return [tile for tile in met if isinstance(tile, Tile)], met[0].shape
 
 
-def _along(size: int, place: int, rank: int, trace: Any) -> Tile:
+def _along(tensor: TensorValue, dim: int, place: int, rank: int) -> Tile:
     """Return the indices of a whole dimension as a tile along one of `rank` dimensions."""
-    shape = tuple(size if k == place else 1 for k in range(rank))
+    trace, size, most = tensor.trace, tensor.dims[dim], tensor.most(dim)
+    shape = tuple(most if k == place else 1 for k in range(rank))
     kind = type_of(shape, ir.IntegerType.get_signless(32), trace)
-    tile = Tile(tiles.iota(kind, place, trace.here()), shape, trace)
-    return restricted(tile, shape)
+    tile = restricted(Tile(tiles.iota(kind, place, trace.here()), shape, trace), shape)
+    if isinstance(size, int):
+        return tile
+    truth = type_of(shape, ir.IntegerType.get_signless(1), trace)
+    zero, end = as_index(0, trace).ssa, tensor.size(size).ssa
+    mask = tiles.in_range(truth, zero, place, most, trace.here(), end)
+    return tile.like(tiles.restrict(tile.ssa, mask, trace.here()))

@@ -55,11 +55,21 @@ class RunTimeRows:
 
     Attributes:
         symbol: their number, as the layouts of A and C have it.
-        most: the greatest number of any launch.
+        most: the greatest number of any launch, if there is one.
     """
 
     symbol: Sym
-    most: int
+    most: int | None
+
+    @property
+    def bounded(self) -> Sym:
+        """The symbol, with what is known of its greatest value."""
+        return Sym(self.symbol.name, self.symbol.lo, self.most, self.symbol.divisors)
+
+    @property
+    def largest(self) -> Int:
+        """The greatest number of rows; the symbol if there is none."""
+        return self.symbol if self.most is None else self.most
 
     def within(self, chosen: Plan, rows: Int) -> Problem:
         """Return the problem of a plan with another number of rows of A."""
@@ -81,9 +91,10 @@ def build(
         LegoError: the rasterization does not fit, or C has too many tiles.
     """
     config, done, extra = chosen.config, chosen.remedies, dict(request.operands)
-    problem = largest = chosen.problem
+    problem = largest = bounded = chosen.problem
     if rows is not None:
-        problem, largest = rows.within(chosen, rows.symbol), rows.within(chosen, rows.most)
+        problem, largest = rows.within(chosen, rows.symbol), rows.within(chosen, rows.largest)
+        bounded = rows.within(chosen, rows.bounded)
     dtype = request.types["a"].dtype
     repitched = done.repitched
     given = {name: kind.layout for name, kind in request.types.items()}
@@ -91,7 +102,9 @@ def build(
     layout_a, layout_b, layout_c = given.values()
     if chosen.is_transposed:
         layout_b, layout_a, layout_c = (transposed(layout) for layout in given.values())
-    order = _rasterization(request, config, problem)
+    order = _rasterization(request, config, bounded)
+    if rows is not None:
+        order = order.substitute({rows.bounded: rows.symbol})
     tiles = prod(config.grid(problem))
     ctas: Int = tiles * problem.batch
     if isinstance(ctas, int) and ctas > MAX_GRID_DIMS[0]:

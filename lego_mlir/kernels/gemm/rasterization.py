@@ -9,7 +9,7 @@ share one of A.
 from __future__ import annotations
 
 from lego_mlir.algebra import GenP, Layout, OrderBy, RegP, Row, row_groups, size_symbol
-from lego_mlir.index import Int
+from lego_mlir.index import Expr, Int, bounds
 from lego_mlir.kernels.gemm.matrices import transposed
 
 _R, _G, _S, _W = (size_symbol(name) for name in "RGSW")
@@ -31,7 +31,8 @@ def raster_groups(
     A raster group has at most `raster_group` rows of tiles, or if these are more, columns: the
     greatest number that divides C's. If that is less than half of `raster_group`, the groups are as
     equal as they can be, the last one smaller. They are not divided along a dimension whose size
-    only the launch knows.
+    only the launch knows; if it is so small that one group takes all of it, there is one group, and
+    no kernel divides by its size.
 
     Args:
         down: rows of tiles.
@@ -43,6 +44,10 @@ def raster_groups(
     high, wide = cluster
     rows, columns = down // high, across // wide  # of clusters
     limits = max(1, raster_group // high), max(1, raster_group // wide)
+    for n, other, limit in ((rows, columns, limits[0]), (columns, rows, limits[1])):
+        greatest = bounds(n)[1]
+        if isinstance(n, Expr) and isinstance(other, int) and (greatest or limit + 1) <= limit:
+            limits = other, other
     group_rows, group_columns = _divisor(rows, limits[0]), _divisor(columns, limits[1])
     is_by_rows = _is_by_rows(rows, columns, group_rows * high, group_columns * wide)
     lead = [] if batch is None else [batch]

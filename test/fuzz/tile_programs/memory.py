@@ -80,8 +80,8 @@ def gather(p: Program) -> None:
     p.add(
         shape,
         element,
-        f'"lego.gather"(%{name}, %{index.name}) {{layout = #{name}}} : ({kinds}) -> '
-        + tile_type(shape, element),
+        f'"lego.gather"(%{name}, %{index.name}) {{layout = #{name}, '
+        f"operandSegmentSizes = array<i32: 1, 1, 0>}} : ({kinds}) -> " + tile_type(shape, element),
     )
 
 
@@ -99,7 +99,8 @@ def scatter(p: Program) -> None:
     p.tensors[name] = a.element, (size,)
     kind = ', kind = "add"' if adds else ""
     p.lines.append(
-        f'{INDENT}"lego.scatter"(%{a.name}, %{name}, %{index.name}) {{layout = #{name}{kind}}} : '
+        f'{INDENT}"lego.scatter"(%{a.name}, %{name}, %{index.name}) {{layout = #{name}{kind}, '
+        f"operandSegmentSizes = array<i32: 1, 1, 1, 0>}} : "
         f"({a.type}, {memref(a.element, (size,))}, {index.type}) -> ()"
     )
 

@@ -165,7 +165,7 @@ SCATTER_BY_ONE_COPY = (
       %size = arith.constant dense<144> : tensor<144xi32>
       %times = arith.muli %k, %five : tensor<144xi32>
       %at = arith.remui %times, %size : tensor<144xi32>
-      "lego.scatter"(%flat, %Y, %at) {layout = #Y}
+      "lego.scatter"(%flat, %Y, %at) {operandSegmentSizes = array<i32: 1, 1, 1, 0>, layout = #Y}
           : (tensor<144xi16>, memref<144xi16>, tensor<144xi32>) -> ()
 """,
 )

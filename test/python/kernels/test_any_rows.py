@@ -166,7 +166,7 @@ def test_few_configs_for_all_rows(target: str) -> None:
 
 def test_a_cover_is_as_good_as_its_number_of_configs_allows() -> None:
     """With as many configs as there are best ones every sample takes its best one."""
-    by_rows = {n: WgmmaConfig((64, 8 * (1 + k % 5), 64), 1, 4) for k, n in enumerate(samples())}
+    by_rows = {n: WgmmaConfig((64, 8 * (1 + n % 5), 64), 1, 4) for n in {*samples(), *samples(16)}}
 
     def estimate(rows: int, configs: Sequence[GemmConfig]) -> list[float]:
         return [1.0 + abs(by_rows[rows].tile[1] - config.tile[1]) for config in configs]

@@ -21,8 +21,11 @@ MOST_SAMPLED = 1 << 14
 size has so many tiles that the last wave counts for little."""
 
 _STEPS_PER_DOUBLING = 5
+_RANGES_PER_DOUBLING = 16
+"""Samples of rows among which configs are chosen, and those among which ranges are divided."""
+
 _FEW = 8
-"""Rows up to which every number is sampled."""
+"""Rows up to which every number is sampled; further samples are multiples of it."""
 
 _NORM = 8.0
 """The exponent that joins the slowdowns of samples: the worst count most."""
@@ -70,9 +73,9 @@ class Cover:
         ]
 
 
-def samples() -> list[int]:
+def samples(per_doubling: int = _STEPS_PER_DOUBLING) -> list[int]:
     """Return the numbers of rows that are sampled."""
-    steps = (round(2 ** (k / _STEPS_PER_DOUBLING)) for k in count())
+    steps = (round(2 ** (k / per_doubling)) for k in count())
     above = (-(-n // _FEW) * _FEW for n in takewhile(lambda n: n <= MOST_SAMPLED, steps))
     return sorted({*range(1, _FEW), *above})
 
@@ -96,9 +99,13 @@ def cover(
     candidates = [Candidate(config, n) for config, n in found.items()]
     times = np.array([estimate(n, list(found)) for n in rows])
     times[-1, [is_bounded(c.config) for c in candidates]] = np.inf
-    ratios = times / times.min(axis=1, keepdims=True)
-    chosen = _chosen(ratios, most_configs)
-    number = [int(chosen[k]) for k in ratios[:, chosen].argmin(axis=1)]
+    chosen = _chosen(times / times.min(axis=1, keepdims=True), most_configs)
+    candidates = [candidates[k] for k in chosen]
+    configs = [c.config for c in candidates]
+    rows = samples(_RANGES_PER_DOUBLING)
+    times = np.array([estimate(n, configs) for n in rows])
+    times[-1, list(map(is_bounded, configs))] = np.inf
+    number = [int(k) for k in times.argmin(axis=1)]
     used = list(dict.fromkeys(reversed(number)))[::-1]
     ends = [k for k in range(len(rows) - 1) if number[k] != number[k + 1]]
     return Cover(

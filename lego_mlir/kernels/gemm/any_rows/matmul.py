@@ -319,8 +319,7 @@ class AnyRows:
                 "rows that only the launch knows",
                 hint="split_k_through='cluster', split_k=1, or no config",
             )
-        rows = RunTimeRows(self.rows, most or candidate.rows)
-        return build(self.request, self._plan(candidate), rows)
+        return build(self.request, self._plan(candidate), RunTimeRows(self.rows, most))
 
 
 def _is_bounded(config: GemmConfig) -> bool:

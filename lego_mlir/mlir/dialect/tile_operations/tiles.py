@@ -208,10 +208,26 @@ def take(kind: Any, tile: Any, indices: Any, dim: int, location: Any = None) -> 
 
 
 def gather(
-    kind: Any, buffer: Any, indices: Sequence[Any], layout: Any, location: Any = None
+    kind: Any,
+    buffer: Any,
+    indices: Sequence[Any],
+    layout: Any,
+    sizes: Sequence[Any] = (),
+    location: Any = None,
 ) -> Any:
-    """Build the tile of type `kind` of a tensor's elements at the indices that tiles hold."""
-    return build(GATHER, [kind], [buffer, *indices], {LAYOUT: layout}, location)[0]
+    """Build the tile of type `kind` of a tensor's elements at the indices that tiles hold.
+
+    Args:
+        kind: of the result.
+        buffer: the tensor.
+        indices: one tile a dimension of the layout.
+        layout: the attribute of the layout.
+        sizes: the values of its symbols.
+        location: of the operation.
+    """
+    segments = ir.DenseI32ArrayAttr.get([1, len(indices), len(sizes)])
+    attributes = {LAYOUT: layout, OPERAND_SEGMENTS: segments}
+    return build(GATHER, [kind], [buffer, *indices, *sizes], attributes, location)[0]
 
 
 def scatter(
@@ -219,11 +235,16 @@ def scatter(
     buffer: Any,
     indices: Sequence[Any],
     layout: Any,
+    sizes: Sequence[Any] = (),
     by: str | None = None,
     location: Any = None,
 ) -> None:
-    """Build a store of a tile at the indices that tiles hold; `by` makes it atomic updates."""
-    attributes = {LAYOUT: layout}
+    """Build a store of a tile at the indices that tiles hold; `by` makes it atomic updates.
+
+    `sizes` are the values of the layout's symbols.
+    """
+    segments = ir.DenseI32ArrayAttr.get([1, 1, len(indices), len(sizes)])
+    attributes = {LAYOUT: layout, OPERAND_SEGMENTS: segments}
     if by is not None:
         attributes[KIND] = ir.StringAttr.get(by)
-    build(SCATTER, [], [tile, buffer, *indices], attributes, location)
+    build(SCATTER, [], [tile, buffer, *indices, *sizes], attributes, location)

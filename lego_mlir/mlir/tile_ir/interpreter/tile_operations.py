@@ -14,7 +14,7 @@ from lego_mlir.mlir.dialect import tile_operations as tiles
 from lego_mlir.mlir.tile_ir.interpreter import combining, memory
 from lego_mlir.mlir.tile_ir.interpreter.values import Array, Value, cast, dtype_of, number_of
 from lego_mlir.mlir.tile_ir.operations import slice_of
-from lego_mlir.mlir.tile_ir.types import is_shared_tile, shape_of
+from lego_mlir.mlir.tile_ir.types import is_shared_tile, is_tile, shape_of
 
 if TYPE_CHECKING:
     from lego_mlir.mlir.tile_ir.interpreter.machine import Machine
@@ -83,7 +83,7 @@ def _indices(machine: Machine, op: Any, values: Sequence[Any]) -> tuple[Array, A
         LegoError: a valid index is not in its dimension.
     """
     layout, _ = machine.layout(op)
-    indices = [machine.values[x] for x in values]
+    indices = [machine.values[x] for x in values if is_tile(x)]
     valid = np.logical_and.reduce([x.valid for x in indices])
     for dim, (x, n) in enumerate(zip(indices, layout.dims, strict=True)):
         wrong = valid & ((x.data < 0) | (x.data >= n))

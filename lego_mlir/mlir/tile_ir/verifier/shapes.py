@@ -103,13 +103,16 @@ def _stored(c: Checked) -> None:
     check_stored(c.op, c.layouts.of(c.op), c.source)
 
 
-def _indices(c: Checked, indices: Sequence[Any], shape: tuple[int, ...]) -> None:
-    """Check tiles of indices of a layout's dimensions."""
+def _indices(c: Checked, operands: Sequence[Any], shape: tuple[int, ...]) -> None:
+    """Check tiles of indices of a layout's dimensions, and the values of its symbols."""
     layout = c.layouts.of(c.op)
+    count = len(layout.symbols)
+    indices, sizes = operands[: len(operands) - count], operands[len(operands) - count :]
+    names = ", ".join(symbol.name for symbol in layout.symbols)
     c.require(
-        not layout.symbols,
-        lambda: f"through a layout with symbolic sizes: '{layout}'",
-        "give the symbols values: lego.sizes, or legoc --set NAME=N",
+        len(sizes) == count and all(isinstance(n.type, ir.IndexType) for n in sizes),
+        lambda: f"through the layout '{layout}' without values for its sizes {names}",
+        "pass them behind the indices, or give the symbols values: legoc --set NAME=N",
     )
     c.require(
         len(indices) == layout.rank,

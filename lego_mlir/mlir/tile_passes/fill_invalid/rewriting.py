@@ -196,10 +196,14 @@ class _Filling:
                 kept = frozenset(c for c in domain if not is_dropped(c, bounds))
                 self._put(op, 0, kept)
             case tiles.SCATTER:
-                values = [op.operands[0], *list(op.operands)[2:]]
-                self._put(op, 0, EVERYWHERE.union(*map(self._validity.of, values)))
+                self._put(op, 0, self._of_tiles(op))
             case tiles.GATHER:
-                self._put(op, 1, EVERYWHERE.union(*map(self._validity.of, list(op.operands)[1:])))
+                self._put(op, 1, self._of_tiles(op))
+
+    def _of_tiles(self, op: Any) -> Domain:
+        """Return where all tiles that an operation takes are valid."""
+        found = (self._validity.of(x) for x in op.operands if is_tile(x))
+        return EVERYWHERE.union(*found)
 
     def _put(self, op: Any, number: int, domain: Domain) -> None:
         if not domain:

@@ -102,13 +102,14 @@ def lower_gather(
         layout: of the result.
     """
     buffer, own = op.operands[0], without_copies(layout)
+    sizes = _sizes(op)
     kind = element_of(op.results[0])
     lanes: list[Lane] = []
     for run in _runs(indices, masks, MAX_ACCESS_BYTES // bytes_of(kind)):
         unit = build.vector_type(run.count, kind)
 
         def read(run: _Run = run, unit: Any = unit) -> Any:
-            index = [x.value() for x in run.index]
+            index = [*(x.value() for x in run.index), *sizes]
             layout = op.attributes[dialect.LAYOUT]
             return tiles.load_parts([unit], buffer, index, layout, run.factors, in_bounds=True)[0]
 
@@ -142,7 +143,7 @@ def lower_scatter(
         masks: which elements are valid, of those tiles that say so.
         threads: those of the kernel.
     """
-    buffer, layout = op.operands[1], op.attributes[dialect.LAYOUT]
+    buffer, layout, sizes = op.operands[1], op.attributes[dialect.LAYOUT], _sizes(op)
     by = tiles.kind_of(op) if tiles.KIND in op.attributes else None
     lanes = lanes_of(once(tile).parts)
     widest = MAX_ACCESS_BYTES // bytes_of(tile.element) if by is None else 1
@@ -155,7 +156,7 @@ def lower_scatter(
             branch = None if truth is None else _branch(truth, [])
             inside = None if branch is None else branch.regions[0].blocks.append()
             with ir.InsertionPoint.current if inside is None else ir.InsertionPoint(inside):
-                index = [x.value() for x in run.index]
+                index = [*(x.value() for x in run.index), *sizes]
                 if by is None:
                     tiles.store_parts(
                         [value],
@@ -170,6 +171,11 @@ def lower_scatter(
                     dialect.atomic(by, value, buffer, index, {dialect.LAYOUT: layout})
                 if inside is not None:
                     ir.Operation.create("scf.yield")
+
+
+def _sizes(op: Any) -> list[Any]:
+    """Return the values of the symbols of an access's layout, which stand behind the indices."""
+    return [x for x in op.operands if isinstance(x.type, ir.IndexType)]
 
 
 def _branch(truth: Any, kinds: Sequence[Any]) -> Any:

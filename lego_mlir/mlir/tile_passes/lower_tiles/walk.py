@@ -132,7 +132,7 @@ class _Walk:
                 mask = self._mask(op.operands[0])
                 memory.lower_store(op, operands[0], mask, self.threads)
             case tiles.SCATTER:
-                tile, _, *indices = operands
+                tile, *indices = (operands[k] for k, x in enumerate(op.operands) if is_tile(x))
                 masks = self._masks(tile for tile in op.operands if is_tile(tile))
                 lower_scatter(op, tile, indices, masks, self.threads)
             case tiles.ITEM:
@@ -173,7 +173,8 @@ class _Walk:
                 return memory.lower_load(op, layout, threads)
             case tiles.GATHER:
                 masks = self._masks(tile for tile in op.operands if is_tile(tile))
-                return lower_gather(op, operands[1:], masks, layout)
+                indices = [operands[k] for k, x in enumerate(op.operands) if is_tile(x)]
+                return lower_gather(op, indices, masks, layout)
             case _ if op.name == CONSTANT:
                 return sources.lower_constant(op, layout)
             case tiles.FULL:

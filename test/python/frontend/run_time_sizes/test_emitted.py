@@ -86,11 +86,6 @@ MISTAKES = [
         "declare how large it gets, N<=8192, or take pieces of it: x.tile(1024)[..., k]",
     ),
     (
-        lambda x, y: x[lg.arange(4), 0],
-        "tensor 'x' is indexed by tiles, and only the launch knows its sizes",
-        "index such a tensor by scalars, x[i, :]",
-    ),
-    (
         lambda x, y: lg.zeros((x.shape[0], 4), "f32"),
         "sizes are positive integers",
         None,

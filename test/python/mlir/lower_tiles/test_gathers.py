@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tile_kernels import access, compiled, kernel, load, outputs, store, tile
+from tile_kernels import compiled, kernel, load, outputs, store, tile
 
 from lego_mlir.analysis.distributed import DistributedLayout, coalesced, reduced
 from lego_mlir.diagnostics import LegoError
@@ -28,7 +28,8 @@ def lookup(rows: int, columns: int, warps: int, dtype: str = "f32") -> tuple[dic
     %rows = {load(arguments, "index", one)}
     %all = "lego.broadcast"(%rows) : ({one}) -> {bits}
     %columns = "lego.iota"() {{dim = 1 : i64}} : () -> {bits}
-    %v = "lego.gather"(%table, %all, %columns) {access(arguments, "table", ())}
+    %v = "lego.gather"(%table, %all, %columns)
+        {{layout = #table, operandSegmentSizes = array<i32: 1, 2, 0>}}
         : (memref<{50 * columns}x{dtype}>, {bits}, {bits}) -> {value}
     {store(arguments, "y", "%v", value)}
 """
@@ -57,7 +58,8 @@ def masked(operation: str, warps: int = 2) -> tuple[dict[str, Any], str]:
     layout = coalesced((256,), 4, warps)
     bits, truth = tile(layout, "i32"), tile(layout, "i1")
     memref = "memref<256xi32>"
-    attributes = access(arguments, "x", ())
+    segments = {"gather": "1, 1, 0", "scatter": "1, 1, 1, 0"}[operation]
+    attributes = f"{{layout = #x, operandSegmentSizes = array<i32: {segments}>}}"
     last = {
         "gather": f"""
     %v = "lego.gather"(%x, %some) {attributes} : ({memref}, {bits}) -> {bits}
@@ -109,7 +111,8 @@ def test_a_histogram_counts_every_element_once(layout: DistributedLayout) -> Non
     body = f"""
     %bin = {load(arguments, "x", bits)}
     %one = arith.constant dense<1> : {bits}
-    "lego.scatter"(%one, %count, %bin) {{layout = #count, kind = "add"}}
+    "lego.scatter"(%one, %count, %bin)
+        {{layout = #count, kind = "add", operandSegmentSizes = array<i32: 1, 1, 1, 0>}}
         : ({bits}, memref<16xi32>, {bits}) -> ()
 """
     text = kernel(arguments, 4, body)

@@ -279,9 +279,11 @@ def test_gather_and_atomic_scatter() -> None:
       %n = arith.constant dense<16> : tensor<32xi32>
       %m = arith.cmpi slt, %k, %n : tensor<32xi32>
       %i = "lego.restrict"(%k, %m) : (tensor<32xi32>, tensor<32xi1>) -> tensor<32xi32>
-      %x = "lego.gather"(%X, %i) {layout = #X} : (memref<16xi32>, tensor<32xi32>) -> tensor<32xi32>
+      %x = "lego.gather"(%X, %i) {operandSegmentSizes = array<i32: 1, 1, 0>, layout = #X}
+          : (memref<16xi32>, tensor<32xi32>) -> tensor<32xi32>
       %ones = arith.constant dense<1> : tensor<32xi32>
-      "lego.scatter"(%ones, %Y, %x) {layout = #Y, kind = "add"}
+      "lego.scatter"(%ones, %Y, %x)
+          {operandSegmentSizes = array<i32: 1, 1, 1, 0>, layout = #Y, kind = "add"}
           : (tensor<32xi32>, memref<4xi32>, tensor<32xi32>) -> ()
 """
     text = tile_module({"X": ("i32", (16,)), "Y": ("i32", (4,))}, body, grid=2)
@@ -317,7 +319,8 @@ def test_control_flow_on_uniform_scalars() -> None:
 
 def test_an_index_out_of_its_dimension_is_an_error() -> None:
     body = """%k = "lego.iota"() {dim = 0 : i64} : () -> tensor<32xi32>
-      %x = "lego.gather"(%X, %k) {layout = #X} : (memref<16xi32>, tensor<32xi32>) -> tensor<32xi32>
+      %x = "lego.gather"(%X, %k) {operandSegmentSizes = array<i32: 1, 1, 0>, layout = #X}
+          : (memref<16xi32>, tensor<32xi32>) -> tensor<32xi32>
 """
     text = tile_module({"X": ("i32", (16,))}, body)
     with pytest.raises(LegoError, match=r"tiles.mlir:\d+:\d+: error: .* index 0 is 16, not in"):

@@ -11,6 +11,8 @@ from lego_mlir.compiler.driver import Compilation
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.mlir.context import Source
 
+SEGMENTS_1 = "{operandSegmentSizes = array<i32: 1, 1, 0>, layout = #X} "
+SEGMENTS_2 = "{operandSegmentSizes = array<i32: 1, 2, 0>, layout = #X}"
 T, ROW = "tensor<4x8xf32>", "tensor<4x1xf32>"
 M = memref("f32", (4, 8))
 
@@ -135,17 +137,19 @@ WRONG = {
         "2 dimensions and 1 symbols",
     ),
     "indices": (
-        f'%r = "lego.gather"(%X, %x, %x) {{layout = #X}} : ({M}, {T}, {T}) -> {T}\n',
+        f'%r = "lego.gather"(%X, %x, %x) {SEGMENTS_2} : ({M}, {T}, {T}) -> {T}\n',
         "indices of f32, not i32",
     ),
     "number of indices": (
         '%k = "lego.iota"() {dim = 0 : i64} : () -> tensor<4xi32>\n'
-        f'%r = "lego.gather"(%X, %k) {{layout = #X}} : ({M}, tensor<4xi32>) -> tensor<4xf32>\n',
+        f'%r = "lego.gather"(%X, %k) {SEGMENTS_1}'
+        f": ({M}, tensor<4xi32>) -> tensor<4xf32>\n",
         "has 1 tiles of indices",
     ),
     "atomic kind": (
         '%k = "lego.iota"() {dim = 0 : i64} : () -> tensor<4xi32>\n'
-        '"lego.scatter"(%k, %I, %k) {layout = #I, kind = "mul"} '
+        '"lego.scatter"(%k, %I, %k) '
+        '{operandSegmentSizes = array<i32: 1, 1, 1, 0>, layout = #I, kind = "mul"} '
         ": (tensor<4xi32>, memref<32xi32>, tensor<4xi32>) -> ()\n",
         "no atomic update 'mul'",
     ),
