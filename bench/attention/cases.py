@@ -5,10 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
+from itertools import cycle
+from math import ceil
 from typing import Any
 
+from bench.attention.reading import reading, sums_of
 from bench.contenders.case import OURS, Built, Call, ContenderCase, Contenders
 from bench.measure.comparison import one_line
+
+READ = "reading K and V"
+"""The name of the contender that does nothing else, beside kernels that decode."""
+
+_CACHED_BYTES = 300e6
+"""Keys and values that are decoded rotate through so many bytes, so that no cache holds them."""
 
 _TOKENS = 16384
 _WIDTH = 2048
@@ -67,7 +76,7 @@ def cases() -> Iterator[ContenderCase]:
                 yield _case(Sizes(batch, tokens, tokens, heads, heads, depth, causal))
     for causal in (False, True):
         yield _case(Sizes(2, 8192, 8192, 32, 8, 128, causal))
-    for batch, keys in ((1, 2048), (1, 32768), (16, 8192), (64, 8192), (8, 131072)):
+    for batch, keys in ((1, 2048), (1, 8192), (1, 32768), (16, 8192), (64, 8192), (8, 131072)):
         for queries in (1, 8, 16):
             yield _case(Sizes(batch, queries, keys, 64, 8, 128))
 
@@ -87,7 +96,8 @@ def _case(sizes: Sizes) -> ContenderCase:
             lse=True,
             target="sm_90a",
         )
-        return {OURS: kernel}
+        elements = sizes.batch * sizes.keys * sizes.heads_kv * sizes.depth
+        return {OURS: kernel} | ({READ: reading(elements)} if is_decoding else {})
 
     is_decoding = sizes.queries < 64
     return ContenderCase(
@@ -105,11 +115,16 @@ def _contenders(built: Built, sizes: Sizes) -> Contenders:
     torch = built.torch
     shape_q = sizes.batch, sizes.queries, sizes.heads, sizes.depth
     shape_kv = sizes.batch, sizes.keys, sizes.heads_kv, sizes.depth
+    is_decoding = sizes.queries < 64
     q = torch.randn(shape_q, device="cuda").half()
     k, v = (torch.randn(shape_kv, device="cuda").half() for _ in range(2))
+    copies = max(1, ceil(_CACHED_BYTES / sizes.bytes)) if is_decoding else 1
+    caches = [(k, v), *((k.clone(), v.clone()) for _ in range(copies - 1))]
     o = torch.empty_like(q)
     lse = torch.empty((sizes.batch, sizes.heads, sizes.queries), device="cuda")
-    calls: dict[str, Call] = {OURS: built.ours(OURS, q, k, v, o, lse)}
+    calls: dict[str, Call] = {
+        OURS: _rotating([built.ours(OURS, q, *cache, o, lse) for cache in caches])
+    }
     absent: dict[str, str] = {}
     makers = {
         "cuDNN": partial(_of_torch, "CUDNN_ATTENTION"),
@@ -118,15 +133,25 @@ def _contenders(built: Built, sizes: Sizes) -> Contenders:
     }
     for name, make in makers.items():
         try:
-            call = make(torch, q, k, v, sizes)
+            call = _rotating([make(torch, q, *cache, sizes) for cache in caches])
             call()
             torch.cuda.synchronize()
             calls[name] = call
         except Exception as e:  # a peer may not be installed, or not take the sizes
             absent[name] = one_line(e)
+    if is_decoding:
+        sums = torch.empty(sums_of(k.numel()), device="cuda")
+        lines = [[x.view(-1) for x in cache] for cache in caches]
+        calls[READ] = _rotating([built.ours(READ, *line, sums) for line in lines])
     expected = _reference(torch, q, k, v, sizes)
-    unchecked = frozenset(makers)
+    unchecked = frozenset({*makers, READ})
     return Contenders(calls, [o, lse], expected, 2e-3, unchecked, absent=absent)
+
+
+def _rotating(calls: list[Call]) -> Call:
+    """Return a call that does what the next one of several does."""
+    turns = cycle(calls)
+    return lambda: next(turns)()
 
 
 def _of_torch(backend: str, torch: Any, q: Any, k: Any, v: Any, sizes: Sizes) -> Call:

@@ -7,6 +7,7 @@ from math import exp, log
 from pathlib import Path
 from typing import Any
 
+from bench.attention.cases import READ
 from bench.contenders.case import OURS
 from lego_mlir.files import write_whole
 
@@ -19,10 +20,11 @@ def report(results: Path) -> str:
         f"# Attention, {device}",
         "",
         "Kernel time in µs and rates: medians of interleaved rounds, by CUDA graphs; f16, with the",
-        "logarithms of sums. `ratio` is the time of the fastest other one over that of ours.",
+        "logarithms of sums. `ratio` is the time of the fastest other one over that of ours, `read`",
+        "that of a kernel that only reads keys and values over ours.",
         "",
-        "| case | ours | rate | others | ratio | commit |",
-        "|---|--:|--:|---|--:|---|",
+        "| case | ours | rate | others | ratio | read | commit |",
+        "|---|--:|--:|---|--:|--:|---|",
     ]
     ratios: dict[str, list[float]] = {}
     lines += [*(_row(row, ratios) for row in rows), ""]
@@ -36,9 +38,9 @@ def report(results: Path) -> str:
 
 def _row(row: dict[str, Any], ratios: dict[str, list[float]]) -> str:
     if "error" in row:
-        return f"| {row['case']} | | | {row['error']} | | {row['commit']} |"
+        return f"| {row['case']} | | | {row['error']} | | | {row['commit']} |"
     times = dict(row["us"])
-    ours = times.pop(OURS, None)
+    ours, reading = times.pop(OURS, None), times.pop(READ, None)
     wrong = "".join(f", WRONG: {name} {what}" for name, what in row["wrong"].items())
     others = ", ".join(f"{name} {us:.1f}" for name, us in times.items())
     if ours is None:
@@ -50,4 +52,6 @@ def _row(row: dict[str, Any], ratios: dict[str, list[float]]) -> str:
         value = min(times.values()) / ours
         ratios.setdefault(row["figure"], []).append(value)
         ratio = f"{value:.2f}"
-    return f"| {row['case']}{wrong} | {ours:.1f} | {rate} | {others} | {ratio} | {row['commit']} |"
+    read = "" if reading is None else f"{reading / ours:.2f}"
+    name, commit = f"{row['case']}{wrong}", row["commit"]
+    return f"| {name} | {ours:.1f} | {rate} | {others} | {ratio} | {read} | {commit} |"
