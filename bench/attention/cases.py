@@ -16,6 +16,9 @@ from bench.measure.comparison import one_line
 READ = "reading K and V"
 """The name of the contender that does nothing else, beside kernels that decode."""
 
+OPEN, _OPEN_DEPTH = "sizes at run time", 128
+"""The name of our kernel whose batch and lengths only the launch knows, and the depth it has."""
+
 _CACHED_BYTES = 300e6
 """Keys and values that are decoded rotate through so many bytes, so that no cache holds them."""
 
@@ -83,21 +86,13 @@ def cases() -> Iterator[ContenderCase]:
 
 def _case(sizes: Sizes) -> ContenderCase:
     def kernels() -> dict[str, Any]:
-        from lego_mlir.kernels import attention
-
-        kernel = attention(
-            sizes.batch,
-            sizes.queries,
-            sizes.keys,
-            sizes.heads,
-            sizes.depth,
-            heads_kv=sizes.heads_kv,
-            causal=sizes.causal,
-            lse=True,
-            target="sm_90a",
-        )
-        elements = sizes.batch * sizes.keys * sizes.heads_kv * sizes.depth
-        return {OURS: kernel} | ({READ: reading(elements)} if is_decoding else {})
+        found = {OURS: _kernel(sizes)}
+        if is_decoding:
+            elements = sizes.batch * sizes.keys * sizes.heads_kv * sizes.depth
+            found[READ] = reading(elements)
+        if sizes.depth == _OPEN_DEPTH:
+            found[OPEN] = _kernel(sizes, is_open=True)
+        return found
 
     is_decoding = sizes.queries < 64
     return ContenderCase(
@@ -108,6 +103,27 @@ def _case(sizes: Sizes) -> ContenderCase:
         contenders=partial(_contenders, sizes=sizes),
         work=sizes.bytes if is_decoding else sizes.flops,
         unit="GB/s" if is_decoding else "TFLOP/s",
+    )
+
+
+def _kernel(sizes: Sizes, *, is_open: bool = False) -> Any:
+    """Return our kernel; with `is_open` one that takes batch and lengths from each launch.
+
+    Few queries are known all the same: they decide how heads are packed.
+    """
+    from lego_mlir.kernels import attention
+
+    is_decoding = sizes.queries < 64
+    return attention(
+        None if is_open else sizes.batch,
+        None if is_open and not is_decoding else sizes.queries,
+        None if is_open else sizes.keys,
+        sizes.heads,
+        sizes.depth,
+        heads_kv=sizes.heads_kv,
+        causal=sizes.causal,
+        lse=True,
+        target="sm_90a",
     )
 
 
@@ -125,6 +141,8 @@ def _contenders(built: Built, sizes: Sizes) -> Contenders:
     calls: dict[str, Call] = {
         OURS: _rotating([built.ours(OURS, q, *cache, o, lse) for cache in caches])
     }
+    if sizes.depth == _OPEN_DEPTH:
+        calls[OPEN] = _rotating([built.ours(OPEN, q, *cache, o, lse) for cache in caches])
     absent: dict[str, str] = {}
     makers = {
         "cuDNN": partial(_of_torch, "CUDNN_ATTENTION"),

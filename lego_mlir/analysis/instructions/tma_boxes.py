@@ -30,6 +30,7 @@ import numpy as np
 
 from lego_mlir.algebra import Layout
 from lego_mlir.algebra.slices import Slice
+from lego_mlir.algebra.strided import StridedLayout
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.hardware.limits import CACHE_LINE_BYTES, MAX_BOX_SIZE
 from lego_mlir.hardware.swizzle import MODES, alignment, swizzled
@@ -211,7 +212,32 @@ def _strides_of(layout: Layout) -> tuple[list[Int], list[Int]]:
             f"TMA: '{layout}' does not have one stride per dimension, but {tensor.to_strides()}",
             hint="TMA takes up to five dimensions of one stride each",
         )
-    return list(shape), cast("list[Int]", list(strides))
+    placed = cast("list[Int]", list(strides))
+    if isinstance(layout, StridedLayout):
+        placed = [_in_buffer(layout, n, stride) for n, stride in zip(shape, placed, strict=True)]
+    return list(shape), placed
+
+
+def _in_buffer(layout: StridedLayout, size: Int, stride: Int) -> Int:
+    """Return the stride in a buffer of a dimension that is one of the buffer's.
+
+    Args:
+        layout: of the tensor, in the buffer.
+        size: of the dimension.
+        stride: that it has in row-major order.
+    """
+    if size == 1:
+        return stride
+    step: Int = 1
+    for n, placed in zip(reversed(layout.shape), reversed(layout.strides), strict=True):
+        if n == size and step == stride:
+            return placed
+        step = construct.mul(step, n)
+    raise LegoError(
+        f"TMA: a dimension of {size} elements of '{layout}' is none of the buffer's, whose "
+        "dimensions have strides",
+        hint="a schedule without TMA takes any layout: --schedule=hmma",
+    )
 
 
 def _check(layout: Layout, shape: Sequence[Int], strides: Sequence[Int], element: int) -> None:

@@ -19,11 +19,10 @@ from typing import Any
 
 from lego_mlir import frontend as lg
 from lego_mlir.algebra import Layout, OrderBy, Row
-from lego_mlir.algebra.sizes import ceildiv
 from lego_mlir.kernels.attention.config import AttentionConfig
 from lego_mlir.kernels.attention.problem import AttentionProblem, names_of
-from lego_mlir.kernels.attention.tensors import Storage, TensorLayouts
-from lego_mlir.kernels.attention.work import MOST, Blocks, Span, Work
+from lego_mlir.kernels.attention.tensors import MOST_TOKENS, Storage, TensorLayouts
+from lego_mlir.kernels.attention.work import Blocks, Span, Work
 
 Tensors = Mapping[str, Any]
 
@@ -139,10 +138,10 @@ class Body:
         tiles, cache = view.tile(columns, depth), problem.cache
         if cache is None:
             return lg.fill(tiles[work.stored, work.head_kv, n, 0], 0.0)
-        each = Row(ceildiv(problem.keys, cache.page), cache.page // columns)
+        each = Row(self._layouts.pages_each, cache.page // columns)
         page, part = OrderBy(each).inv(n)
         number = self._tensors["pages"][work.batch, page]
-        known = cache.pages if isinstance(cache.pages, int) else MOST
+        known = cache.pages if isinstance(cache.pages, int) else MOST_TOKENS
         return lg.fill(tiles[number.below(known), work.head_kv, part, 0], 0.0)
 
     def _given(self, function: Callable[..., Any], key: Any, other: Any, **more: Any) -> Any:

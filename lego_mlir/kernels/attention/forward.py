@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from inspect import Parameter, Signature
 from typing import Any
 
 from lego_mlir import runtime
@@ -22,6 +21,7 @@ from lego_mlir.frontend import (
 from lego_mlir.hardware.specs import spec_of
 from lego_mlir.hardware.targets import Target
 from lego_mlir.index import Int
+from lego_mlir.kernels.attention.append import appending
 from lego_mlir.kernels.attention.body import Body
 from lego_mlir.kernels.attention.config import AttentionConfig
 from lego_mlir.kernels.attention.heuristic import choose
@@ -33,8 +33,15 @@ from lego_mlir.kernels.attention.problem import (
     Score,
     names_of,
 )
+from lego_mlir.kernels.attention.signatures import with_names
 from lego_mlir.kernels.attention.splits import combination
 from lego_mlir.kernels.attention.tensors import TensorLayouts
+
+_ARGUMENTS = (
+    *("q", "k", "v", "k_new", "v_new"),
+    *("offsets_q", "offsets_kv", "lengths", "pages"),
+)
+"""The arguments before the result, in their order."""
 
 
 def attention(
@@ -61,6 +68,7 @@ def attention(
     page_size: int | None = None,
     pages: int | None = None,
     ragged: bool = False,
+    append: bool = False,
     strides: Mapping[str, tuple[int | None, ...]] | None = None,
     config: AttentionConfig | None = None,
     target: str | None = None,
@@ -107,6 +115,9 @@ def attention(
             `lse` is [heads, tokens]. Behind v the kernel has arguments `offsets_q` and
             `offsets_kv`, i32 [batch + 1]: sequence b has the tokens from offset b up to offset
             b + 1. They must not decrease, nor exceed the tokens, which is not checked.
+        append: with `lengths`: the kernel has arguments `k_new` and `v_new` behind v, like k and v
+            with seq_q tokens. They are stored in k and v first, as the last ones of each sequence:
+            `lengths` counts them.
         strides: of q, k, v or o in elements, in the order of their dimensions, by name; for views
             of larger tensors, such as q of [batch, seq, 3, heads, head_dim]. The last one is 1;
             `None` for one that each launch takes from its arrays.
@@ -138,6 +149,11 @@ def attention(
             "attention: a ragged batch has offsets, and numbers for the most tokens",
             hint="ragged=True without lengths, with batch, seq_q and seq_kv",
         )
+    if append and not lengths:
+        raise LegoError(
+            "attention: what is appended belongs at the end of each sequence's keys",
+            hint="append=True, lengths=True",
+        )
     cache = None
     if page_size is not None:
         cache = Cache(size_symbol("pages_of_cache") if pages is None else pages, page_size)
@@ -159,6 +175,7 @@ def attention(
         lengths,
         cache,
         ragged,
+        append,
         dict(strides or {}),
     )
     built_for = Target.parse(target or runtime.select().target or DEFAULT_TARGET)
@@ -192,9 +209,13 @@ def _kernel(
         tiles += 1  # the first tile of a sequence may begin before it does
     heads = problem.heads_kv if config.packed else problem.heads
     inputs, results = layouts.inputs(), layouts.outputs(lse=lse)
-    before = {n: kind for n, kind in inputs.items() if n not in problem.arguments}
+    appended = layouts.appended() if problem.appends else {}
+    before = {n: kind for n, kind in (inputs | appended).items() if n not in problem.arguments}
+    before = {n: before[n] for n in _ARGUMENTS if n in before}
     every = {**before, **results, **problem.arguments}
-    own = {**inputs, **layouts.parts(config.splits)} if config.is_split else every
+    own = {n: kind for n, kind in every.items() if n in inputs or n in results}
+    if config.is_split:
+        own = {**inputs, **layouts.parts(config.splits)}
     forward = kernel(
         grid=(tiles, heads, problem.batch * config.splits),
         warps=config.warps,
@@ -202,16 +223,14 @@ def _kernel(
         schedule=config.schedule,
         params=config.params,
         explanation=config.describe,
-        pdl=config.is_split,
+        pdl=config.is_split or problem.appends,
     )(_body(problem, config, tuple(own)))
-    if not config.is_split:
+    kernels = [appending(problem)] if problem.appends else []
+    kernels += [forward, *([combination(problem, config, lse=lse)] if config.is_split else [])]
+    if len(kernels) == 1:
         return forward
-    return sequence(
-        "attention",
-        [forward, combination(problem, config, lse=lse)],
-        parameters=every,
-        workspaces=layouts.workspaces(config.splits),
-    )
+    workspaces = layouts.workspaces(config.splits) if config.is_split else {}
+    return sequence("attention", kernels, parameters=every, workspaces=workspaces)
 
 
 def _body(
@@ -223,9 +242,7 @@ def _body(
         body = Body(problem, config, tensors)
         body.store(*body.trace())
 
-    parameters = [Parameter(name, Parameter.KEYWORD_ONLY) for name in names]
-    attention.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
-    return attention
+    return with_names(attention, names)
 
 
 def _causal(window: int | None) -> Mask:
@@ -253,7 +270,4 @@ def _all_of(masks: list[Mask]) -> Mask | None:
 
         return call(first) & call(second)
 
-    names = dict.fromkeys([*names_of(first), *names_of(second)])
-    parameters = [Parameter(name, Parameter.KEYWORD_ONLY) for name in names]
-    both.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
-    return both
+    return with_names(both, [*names_of(first), *names_of(second)])

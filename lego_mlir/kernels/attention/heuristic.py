@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from lego_mlir.algebra.sizes import ceildiv
 from lego_mlir.hardware.specs import GpuSpec
 from lego_mlir.hardware.targets import Target
@@ -24,8 +26,9 @@ queries, and registers of speculated exponentials."""
 _SHALLOW, _MORE_ROWS, _MOST_ADDED = 64, 192, 1.07
 """Up to this depth three warpgroups are faster than two, by this factor."""
 
-_SPLIT_KEYS = 128
-"""A CTA has so many keys at least, for the combination of splits to cost little."""
+_SPLIT_KEYS, _MANY_KEYS = 128, 512
+"""A CTA has so many keys at least, for the combination of splits to cost little, if its queries are
+few, or many."""
 
 _BUSY = 0.75
 """So large a share of the multiprocessors can read as fast as memory is."""
@@ -36,41 +39,49 @@ _DEPTH_UNIT = 16
 
 def choose(problem: AttentionProblem, spec: GpuSpec, target: Target) -> AttentionConfig:
     """Return the config of an attention kernel on a card."""
-    depth = max(problem.depth, problem.depth_v)
     # Where only the launch knows how many queries there are, they are taken for many.
     queries = problem.queries if isinstance(problem.queries, int) else _MANY_ROWS
     packed = problem.group > 1 and queries < _ROWS
-    group = problem.group if packed else 1
-    fits_rings = target.has_wgmma and _fits_rings(problem)
-    kept = speculated = 0
-    if fits_rings and queries * group > _ROWS:
-        rows, schedule = _many_rows(problem.queries, depth), "attention"
-        warps = rows // _WARP_ROWS
+    depth = max(problem.depth, problem.depth_v)
+    rows = queries * (problem.group if packed else 1)
+    if not (target.has_wgmma and _fits_rings(problem)):
+        size = min(_ROWS, max(_WARP_ROWS, 1 << (rows - 1).bit_length()))
+        return _config(problem, spec, size, None, packed=packed)
+    few = _config(problem, spec, _ROWS, "pipelined", packed=packed)
+    if rows <= _ROWS:
+        return few
+    many = _config(problem, spec, _many_rows(problem.queries, depth), "attention", packed=packed)
+    is_busy = _is_busy(_tiles(problem, many) * many.splits, spec)
+    return many if is_busy or rows > _MANY_ROWS else few
+
+
+def _config(
+    problem: AttentionProblem, spec: GpuSpec, rows: int, schedule: str | None, *, packed: bool
+) -> AttentionConfig:
+    """Return the config of tiles of so many rows, with its splits."""
+    depth = max(problem.depth, problem.depth_v)
+    least, kept, speculated = _SPLIT_KEYS, 0, 0
+    if schedule == "attention":
+        least = _MANY_KEYS
         columns, kept, speculated = next(n for most, n in _MANY.items() if depth <= most)
     else:
-        rows, warps, schedule = _ROWS, _ROWS // _WARP_ROWS, "pipelined"
         columns = _COLUMNS if depth <= _DEEP else _COLUMNS // 2
-        if not fits_rings:
-            rows = min(rows, max(_WARP_ROWS, 1 << (queries * group - 1).bit_length()))
-            warps, schedule = rows // _WARP_ROWS, None
-    if problem.cache is not None:
-        columns = min(columns, problem.cache.page)
-    heads = problem.heads_kv if packed else problem.heads
-    ctas = problem.batch * heads * ceildiv(problem.queries * group, rows)
-    is_divided = isinstance(problem.queries, int) and not problem.is_ragged
-    splits = _splits(ctas, problem.keys, columns, spec) if is_divided else 1
-    why = f"{ctas} tiles of queries for {spec.multiprocessors} multiprocessors"
-    return AttentionConfig(
+    if problem.cache is not None and problem.cache.page % columns:
+        columns = min(_COLUMNS, columns, problem.cache.page)
+    found = AttentionConfig(
         rows,
         columns,
-        warps,
+        rows // _WARP_ROWS,
         packed,
-        splits,
-        schedule,
+        schedule=schedule,
         operand_registers=kept,
         speculated=speculated,
-        reason=why,
     )
+    tiles = _tiles(problem, found)
+    why = f"{tiles} tiles of queries for {spec.multiprocessors} multiprocessors"
+    is_divided = isinstance(problem.queries, int) and not problem.is_ragged
+    splits = _splits(tiles, problem.keys, columns, least, spec) if is_divided else 1
+    return replace(found, splits=splits, reason=why)
 
 
 def _many_rows(queries: Int, depth: int) -> int:
@@ -81,15 +92,37 @@ def _many_rows(queries: Int, depth: int) -> int:
     return _MORE_ROWS if more <= few * _MOST_ADDED else _MANY_ROWS
 
 
-def _splits(ctas: Int, keys: Int, columns: int, spec: GpuSpec) -> Int:
-    """Return among how many CTAs the keys of a tile of queries are divided."""
-    most: Int = maximum(keys // max(_SPLIT_KEYS, columns), 1)
-    if not isinstance(ctas, int):
-        many: Int = minimum(maximum(spec.multiprocessors // ctas, 1), most)
-        return many
-    if ctas >= _BUSY * spec.multiprocessors:
+def _tiles(problem: AttentionProblem, config: AttentionConfig) -> Int:
+    """Return the tiles of queries of all heads and sequences."""
+    heads, group = problem.heads, 1
+    if config.packed:
+        heads, group = problem.heads_kv, problem.group
+    tiles: Int = problem.batch * heads * ceildiv(problem.queries * group, config.rows)
+    return tiles
+
+
+def _is_busy(ctas: Int, spec: GpuSpec) -> bool:
+    """Return whether CTAs keep the memory busy; where only the launch knows them, they do."""
+    return not isinstance(ctas, int) or ctas >= _BUSY * spec.multiprocessors
+
+
+def _splits(tiles: Int, keys: Int, columns: int, least: int, spec: GpuSpec) -> Int:
+    """Return among how many CTAs the keys of a tile of queries are divided.
+
+    Args:
+        tiles: of queries.
+        keys: of a sequence.
+        columns: keys of an iteration.
+        least: keys that each has, about.
+        spec: the card.
+    """
+    most: Int = maximum(keys // max(least, columns), 1)
+    if not isinstance(tiles, int):
+        open_: Int = minimum(maximum(spec.multiprocessors // tiles, 1), most)
+        return open_
+    if _is_busy(tiles, spec):
         return 1
-    wanted: Int = minimum(max(spec.multiprocessors // ctas, 2), most)
+    wanted: Int = minimum(max(spec.multiprocessors // tiles, 2), most)
     if not isinstance(wanted, int) or not isinstance(keys, int):
         return wanted
     blocks = -(-keys // columns)
@@ -98,9 +131,4 @@ def _splits(ctas: Int, keys: Int, columns: int, spec: GpuSpec) -> Int:
 
 def _fits_rings(problem: AttentionProblem) -> bool:
     """Return whether keys and values of a problem can pass through rings that TMA fills."""
-    return (
-        problem.has_known_sizes
-        and not problem.is_ragged
-        and not problem.strides
-        and all(depth % _DEPTH_UNIT == 0 for depth in (problem.depth, problem.depth_v))
-    )
+    return all(depth % _DEPTH_UNIT == 0 for depth in (problem.depth, problem.depth_v))

@@ -9,6 +9,7 @@ from typing import Any, Literal, TypeAlias
 
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.frontend import ScalarType, TensorType
+from lego_mlir.hardware.limits import MAX_ACCESS_BYTES
 from lego_mlir.index import Expr, Int
 from lego_mlir.kernels.attention.masks import Mask
 
@@ -22,10 +23,12 @@ _ORDERS = ("bshd", "bhsd")
 
 _DTYPES, _OUTPUTS = ("f16", "bf16"), ("f16", "bf16", "f32")
 _INDICES = ("batch", "head", "i", "j", "queries", "keys")
-_TENSORS = ("q", "k", "v", "o", "lse", "lengths", "pages", "offsets_q", "offsets_kv")
+_TENSORS = (
+    *("q", "k", "v", "k_new", "v_new", "o"),
+    *("lse", "lengths", "pages", "offsets_q", "offsets_kv"),
+)
 _STRIDED = ("q", "k", "v", "o")
-_BYTES = {"f16": 2, "bf16": 2, "f32": 4}
-_ALIGNED_BYTES = 16
+BYTES = {"f16": 2, "bf16": 2, "f32": 4}
 _DEPTH_UNIT, _LEAST_DEPTH, _MOST_DEPTH = 8, 16, 256
 
 
@@ -64,6 +67,7 @@ class AttentionProblem:
         has_lengths: whether an argument says how many keys each sequence has.
         cache: of keys and values in pages; `None` where they are tensors.
         is_ragged: sequences of different lengths follow one another, and arguments say where.
+        appends: new keys and values, as many as queries, are stored behind the others first.
         strides: of q, k, v or o in elements, by name, where they are not dense; `None` for one that
             only the launch knows.
     """
@@ -85,6 +89,7 @@ class AttentionProblem:
     has_lengths: bool = False
     cache: Cache | None = None
     is_ragged: bool = False
+    appends: bool = False
     strides: Mapping[str, tuple[int | None, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -137,7 +142,7 @@ class AttentionProblem:
             if name not in _STRIDED:
                 raise LegoError(f"attention: strides of '{name}'", hint=f"of {', '.join(_STRIDED)}")
             *steps, last = tuple(given) or (0,)
-            unit = _ALIGNED_BYTES // _BYTES[self.out if name == "o" else self.dtype]
+            unit = MAX_ACCESS_BYTES // BYTES[self.out if name == "o" else self.dtype]
             if (
                 len(steps) != rank - 1
                 or last != 1

@@ -14,9 +14,12 @@ from lego_mlir.algebra.sizes import ceildiv, size_symbol
 from lego_mlir.frontend import ScalarType, TensorType, Workspace
 from lego_mlir.hardware.limits import MAX_ACCESS_BYTES
 from lego_mlir.index import Int, Sym
-from lego_mlir.kernels.attention.problem import AttentionProblem
+from lego_mlir.kernels.attention.problem import BYTES, AttentionProblem
 
 Type = TensorType | ScalarType
+
+MOST_TOKENS = (1 << 31) - 1
+"""What is below it is an offset of a token."""
 
 _BHSD = "bhsd"
 _HEADS = {"bshd": (0, 2, 1, 3), _BHSD: (0, 1, 2, 3)}
@@ -110,23 +113,55 @@ class TensorLayouts:
         stored = self.queries()
         return replace(stored, order=_BHSD, is_strided=False)
 
+    def new(self) -> Storage:
+        """Return where new keys and values lie, as many as there are queries."""
+        problem = self._problem
+        return Storage(problem.batch, problem.heads_kv, problem.queries, problem.order)
+
+    @property
+    def pages_each(self) -> Int:
+        """The pages of a sequence, at most."""
+        assert self._problem.cache is not None
+        pages: Int = ceildiv(self._problem.keys, self._problem.cache.page)
+        return pages
+
     def inputs(self) -> dict[str, Type]:
         """Return the types of queries, keys and values, and what belongs to them, by name."""
         problem = self._problem
         found: dict[str, Type] = {
             "q": self._type("q", problem.dtype, self.queries(), problem.depth),
-            "k": self._type("k", problem.dtype, self.keys(), problem.depth),
-            "v": self._type("v", problem.dtype, self.keys("v"), problem.depth_v),
+            **self._of_keys("k", "v"),
         }
         if problem.is_ragged:
             for name in ("offsets_q", "offsets_kv"):
                 found[name] = TensorType("i32", OrderBy(Row(problem.batch + 1)))
+        return {**found, **self._places(), **problem.arguments}
+
+    def appended(self) -> dict[str, Type]:
+        """Return the types of keys and values, and of those that are appended, by name."""
+        return {**self._of_keys("k", "v"), **self._of_keys("k_new", "v_new"), **self._places()}
+
+    def _of_keys(self, *names: str) -> dict[str, Type]:
+        problem = self._problem
+        return {
+            name: self._type(
+                name,
+                problem.dtype,
+                self.new() if name.endswith("_new") else self.keys(name),
+                problem.depth if name[0] == "k" else problem.depth_v,
+            )
+            for name in names
+        }
+
+    def _places(self) -> dict[str, Type]:
+        """Return the types of what says where the keys of a sequence are."""
+        problem = self._problem
+        found: dict[str, Type] = {}
         if problem.has_lengths:
             found["lengths"] = TensorType("i32", OrderBy(Row(problem.batch)))
         if problem.cache is not None:
-            most = ceildiv(problem.keys, problem.cache.page)
-            found["pages"] = TensorType("i32", OrderBy(Row(problem.batch, most)))
-        return {**found, **problem.arguments}
+            found["pages"] = TensorType("i32", OrderBy(Row(problem.batch, self.pages_each)))
+        return found
 
     def outputs(self, *, lse: bool) -> dict[str, Type]:
         """Return the type of the result, and of the logarithms where they are asked for."""
@@ -166,8 +201,9 @@ class TensorLayouts:
         strides = self._problem.strides.get(name)
         if strides is None:
             return TensorType(dtype, OrderBy(Row(*sizes)), MAX_ACCESS_BYTES)
+        unit = frozenset({MAX_ACCESS_BYTES // BYTES[dtype]})
         steps = tuple(
-            Sym(f"{name}_stride_{k}", 1, None) if step is None else step
+            Sym(f"{name}_stride_{k}", 1, None, unit) if step is None else step
             for k, step in enumerate(strides)
         )
         return TensorType(dtype, OrderBy(Row(*sizes)), MAX_ACCESS_BYTES, steps)

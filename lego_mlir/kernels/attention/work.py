@@ -13,10 +13,7 @@ from lego_mlir.index import maximum, minimum
 from lego_mlir.kernels.attention.config import AttentionConfig
 from lego_mlir.kernels.attention.masks import Interval, keys_seen
 from lego_mlir.kernels.attention.problem import AttentionProblem
-from lego_mlir.kernels.attention.tensors import TensorLayouts
-
-MOST = (1 << 31) - 1
-"""What is below it is an offset of a token."""
+from lego_mlir.kernels.attention.tensors import MOST_TOKENS, TensorLayouts
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +98,7 @@ class Work:
         if problem.is_ragged:
             self.stored: Any = 0
             self.queries, self.keys = (
-                Span(*(arguments[name][self.batch + k].below(MOST) for k in range(2)))
+                Span(*(arguments[name][self.batch + k].below(MOST_TOKENS) for k in range(2)))
                 for name in ("offsets_q", "offsets_kv")
             )
             # Tiles are those of the tensor: the first one of a sequence may begin before it does.
@@ -110,7 +107,7 @@ class Work:
         end = tokens_kv
         if problem.has_lengths:
             known = isinstance(problem.keys, int)
-            end = arguments["lengths"][self.batch].below(problem.keys + 1 if known else MOST)
+            end = arguments["lengths"][self.batch].below(problem.keys + 1 if known else MOST_TOKENS)
         self.queries, self.keys = Span(0, tokens_q), Span(0, end)
         self.stored, self.tile = self.batch, self._in_order(tile)
 

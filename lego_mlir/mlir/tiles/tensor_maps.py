@@ -25,29 +25,23 @@ has a map for each. They are consecutive in one parameter of the kernel:
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 from lego_mlir.algebra import Layout, OrderBy, Row
 from lego_mlir.analysis.instructions.tma_boxes import TensorMapBoxes, tensor_map_boxes
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.hardware.limits import TENSOR_MAP_BYTES
-from lego_mlir.index import Int
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import arith, ir
-from lego_mlir.mlir.context import Source
-from lego_mlir.mlir.launch_sizes.known import known_expression, known_value
+from lego_mlir.mlir.launch_sizes.tensor_map_sizes import KnownSizes, known_sizes
 from lego_mlir.mlir.layouts import layout_attribute
 from lego_mlir.mlir.lowering.buffers import sources_of
 from lego_mlir.mlir.lowering.lower_tables import checked_table_values
 from lego_mlir.mlir.schedule.transform_step import TransformStep
 from lego_mlir.mlir.tiles.accesses import Tile, apply
 from lego_mlir.mlir.tiles.pointers import element_bytes, i32_constant
-
-KnownSizes: TypeAlias = tuple[int | str, ...]
-"""Sizes that are numbers, or texts of expressions that the launch evaluates."""
 
 _DYNAMIC = -(1 << 31)
 """Marks an index of llvm.getelementptr that is an operand."""
@@ -158,7 +152,7 @@ class TensorMaps:
 
     def _made_of(self, tile: Tile, found: TensorMapBoxes) -> Any:
         shape, strides = (
-            known_sizes(self._step.pass_context.source, tile.op, sizes, dict(tile.sizes))
+            known_sizes(sizes, self._step.pass_context.source, tile.op, dict(tile.sizes))
             for sizes in (found.shape, found.strides)
         )
         key = (tile.buffer, found.dims, shape, strides, found.box, found.swizzle)
@@ -188,38 +182,6 @@ class TensorMaps:
                 found.swizzle,
                 self._l2_promotion or found.l2_promotion,
             )
-
-
-def known_sizes(
-    source: Source, op: Any, sizes: Sequence[Int], values: Mapping[str, Any]
-) -> KnownSizes:
-    """Return sizes of a tensor map as the launch knows them: numbers, and texts of expressions.
-
-    Args:
-        source: the module's text, in which errors are shown.
-        op: the access whose tensor it is.
-        sizes: numbers, and expressions of the symbols of the access's layout.
-        values: those of the symbols, by name.
-
-    Raises:
-        LegoError: a size depends on what only the kernel knows.
-    """
-
-    def known(size: Int) -> int | str:
-        if isinstance(size, int):
-            return size
-        found = known_expression(size, lambda symbol: known_value(values[symbol.name]))
-        if found is None:
-            raise source.error(
-                f"TMA needs a tensor whose sizes the launch knows, and {size!r} is known only to "
-                "the kernel",
-                op.location,
-                hint="sizes that the launch knows are those of arguments, scalar arguments, and "
-                "what the host computes of them",
-            )
-        return str(found)
-
-    return tuple(known(size) for size in sizes)
 
 
 def require_alignment(shared: Tile, alignment: int) -> None:

@@ -15,6 +15,8 @@ from __future__ import annotations
 from typing import Any
 
 from lego_mlir.algebra import Layout
+from lego_mlir.algebra.sizes import ceildiv
+from lego_mlir.algebra.strided import buffer_shape, in_strides
 from lego_mlir.analysis.instructions.tma_boxes import TensorMapBoxes, tensor_map_boxes
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.hardware.limits import CACHE_LINE_BYTES
@@ -22,8 +24,11 @@ from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.dialect import pipeline_operations as pipelines
 from lego_mlir.mlir.emit import nvvm
+from lego_mlir.mlir.launch_sizes.strided import has_strides
+from lego_mlir.mlir.launch_sizes.tensor_map_sizes import known_sizes, stride_symbols
 from lego_mlir.mlir.layouts import layout_attribute
 from lego_mlir.mlir.tile_ir.kernels import TileKernel
+from lego_mlir.mlir.tile_ir.open_sizes import sizes_of
 from lego_mlir.mlir.tile_ir.operations import slice_of
 from lego_mlir.mlir.tile_ir.types import bytes_of, shared_layout_in
 from lego_mlir.mlir.tile_passes.lower_pipelines.addresses import address, as_pointer, in_cluster
@@ -41,6 +46,10 @@ def boxes_of(kernel: TileKernel, copy: Any) -> TensorMapBoxes:
     shared = shared_layout_in(kind)
     assert shared is not None  # the verifier has seen to it
     layout = _tiled(kernel.layouts.of(copy), slice_of(copy), tuple(kind.shape))
+    buffer = copy.operands[2]
+    if has_strides(buffer):
+        strides = stride_symbols(buffer)
+        layout = in_strides(layout, buffer_shape(layout), strides)
     whole = (slice(None),) * len(kind.shape)
     if kernel.target.capability < (9, 0):
         raise LegoError(
@@ -60,14 +69,11 @@ def _tiled(layout: Layout, dims: tuple[int, ...], shape: tuple[int, ...]) -> Lay
             f"TMA copies tiles of a tensor, and '{layout}' views it by other dimensions",
             hint="load from the tensor's own layout",
         )
-    if layout.symbols:
-        names = ", ".join(symbol.name for symbol in layout.symbols)
-        raise LegoError(f"TMA copies tensors of known sizes, and '{layout}' has {names}")
     if list(dims) != sorted(dims):
         raise LegoError(f"TMA keeps the order of dimensions, and the slice has {list(dims)}")
     tile = dict(zip(dims, shape, strict=True))
     sizes = [tile.get(d, 1) for d in range(layout.rank)]
-    counts = [-(-int(n) // size) for n, size in zip(layout.dims, sizes, strict=True)]
+    counts = [ceildiv(n, size) for n, size in zip(layout.dims, sizes, strict=True)]
     return layout.TileBy(counts, sizes)
 
 
@@ -119,12 +125,17 @@ class TensorCopies:
             promotion = found.l2_promotion
             if found.has_neighbors:  # the next box of the tile reads what lies beside this one
                 promotion = min(promotion, CACHE_LINE_BYTES)
+            values = {symbol.name: value for symbol, value in sizes_of(op, layout).items()}
+            shape, strides = (
+                known_sizes(sizes, self._kernel.source, op, values, tensor)
+                for sizes in (found.shape, found.strides)
+            )
             with ir.InsertionPoint(self._kernel.launch), op.location:
                 self._made[key] = dialect.tensor_map(
                     tensor,
                     layout_attribute(layout),
-                    [int(n) for n in found.shape],
-                    [int(n) for n in found.strides],
+                    shape,
+                    strides,
                     found.box,
                     found.swizzle,
                     promotion,

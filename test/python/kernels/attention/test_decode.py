@@ -88,10 +88,40 @@ def test_pages(config: AttentionConfig, splits: int) -> None:
     np.testing.assert_allclose(o, truth, atol=TOLERANCE)
 
 
+@pytest.mark.parametrize("page", [None, 32])
+@pytest.mark.parametrize("batch", [2, None])
+def test_keys_and_values_that_are_appended(page: int | None, batch: int | None) -> None:
+    """The second sequence has fewer keys than are new: what is before it is not stored."""
+    lengths, new = np.array([70, 1], np.int32), 3
+    table = np.array([[5, 1, 3, 0], [2, 4, 6, 7]], np.int32)
+    shape = (2, 128, 1, 32) if page is None else (8, page, 1, 32)
+    k, v = (drawn(*shape, seed=n) for n in (1, 2))
+    fresh = [drawn(2, new, 1, 32, seed=n) for n in (3, 4)]
+    q = drawn(2, new, 4, 32)
+    o = np.full_like(q, np.nan)
+    kernel = attention(
+        batch, new, 128, 4, 32, heads_kv=1, causal=True, lengths=True, append=True,
+        page_size=page, target="sm_90a",
+    )  # fmt: skip
+    whole = [(x if page is None else x[table].reshape(2, 128, 1, 32)).copy() for x in (k, v)]
+    for old, added in zip(whole, fresh, strict=True):
+        old[0, 67:70], old[1, :1] = added[0], added[1, 2:]
+    kernel(q, k, v, *fresh, lengths, *([] if page is None else [table]), o, device="sim")
+    held = [x if page is None else x[table].reshape(2, 128, 1, 32) for x in (k, v)]
+    np.testing.assert_array_equal(held, whole)
+    truth, _ = reference(
+        q, *whole, mask=lambda b, h, i, j: (j < lengths[b]) & (j <= i + lengths[b] - new)
+    )
+    np.testing.assert_allclose(o, truth, atol=TOLERANCE)
+
+
 def test_the_heuristic_divides_keys_where_sequences_are_few() -> None:
-    def chosen(batch: int, queries: int) -> Any:
-        return attention(batch, queries, 8192, 64, 128, heads_kv=8, target="sm_90a").explain()
+    def chosen(batch: int, queries: int, keys: int = 8192) -> Any:
+        return attention(batch, queries, keys, 64, 128, heads_kv=8, target="sm_90a").explain()
 
     assert "keys divided among 16 CTAs" in chosen(1, 1)
     assert "keys divided" not in chosen(16, 8)
-    assert "queries of all heads of a group" in chosen(64, 8)
+    assert "64 queries of all heads of a group" in chosen(64, 8)
+    assert "128 queries of all heads of a group" in chosen(1, 16)
+    assert "64 queries of all heads of a group" in chosen(1, 16, 2048)
+    assert "keys divided" not in chosen(1, 512, 512)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from attention_reference import drawn, reference
 
+from lego_mlir.artifact import TensorMapParameter
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.kernels import AttentionConfig, attention
 
@@ -30,6 +31,16 @@ def test_many_queries() -> None:
     for sizes in ((1, 64, 64), (2, 130, 200), (1, 33, 100), (3, 1, 7)):
         check(kernel, *sizes, 2, 1)
     assert len(kernel.classes()) <= 4
+
+
+def test_keys_come_by_tma() -> None:
+    """Sizes and strides of the tensor maps are what the launch computes."""
+    strides = dict.fromkeys("kv", (None, None, None, 1))
+    for options in ({}, {"strides": strides}):
+        artifact = attention(None, None, None, 2, 32, target="sm_90a", **options).compile("sm_90a")
+        maps = [p for p in artifact.launches[0].parameters if isinstance(p, TensorMapParameter)]
+        assert [p.argument for p in maps] == [1, 2]
+        assert any(isinstance(n, str) for n in maps[0].strides)
 
 
 def test_few_queries_and_splits_by_the_batch() -> None:
