@@ -1,7 +1,7 @@
 """Ready-made kernels, written with the public API; the layouts of their arguments are parameters.
 
 Each family has a folder, with problem, config, heuristic and kernel body: `gemm`, `permute`,
-`rows`, `attention`.
+`moves`, `rows`, `attention`.
 """
 
 from lego_mlir.kernels.attention.config import AttentionConfig
@@ -14,6 +14,10 @@ from lego_mlir.kernels.gemm.several.grouped import grouped_matmul
 from lego_mlir.kernels.gemm.several.ragged import ragged_matmul
 from lego_mlir.kernels.gemm.several.ragged_k import ragged_k_matmul
 from lego_mlir.kernels.gemm.wgmma.config import WgmmaConfig
+from lego_mlir.kernels.moves.cast import cast
+from lego_mlir.kernels.moves.gather import gather_rows
+from lego_mlir.kernels.moves.joins import concatenate, split
+from lego_mlir.kernels.moves.shifts import crop, flip, pad, roll
 from lego_mlir.kernels.permute.transpose import permute, transpose
 from lego_mlir.kernels.rows.activations import dropout, geglu, soft_cap, swiglu
 from lego_mlir.kernels.rows.builder import rows
@@ -42,10 +46,15 @@ __all__ = [
     "WgmmaConfig",
     "argmax",
     "attention",
+    "cast",
+    "concatenate",
+    "crop",
     "cross_entropy",
     "cross_entropy_backward",
     "cumsum",
     "dropout",
+    "flip",
+    "gather_rows",
     "geglu",
     "grouped_matmul",
     "layernorm",
@@ -53,17 +62,20 @@ __all__ = [
     "log_softmax",
     "log_softmax_backward",
     "matmul",
+    "pad",
     "permute",
     "ragged_k_matmul",
     "ragged_matmul",
     "rmsnorm",
     "rmsnorm_backward",
     "rmsnorm_quantized",
+    "roll",
     "rope",
     "rows",
     "soft_cap",
     "softmax",
     "softmax_backward",
+    "split",
     "swiglu",
     "topk",
     "transpose",

@@ -15,6 +15,7 @@ from typing import Any
 
 from lego_mlir.algebra import Layout
 from lego_mlir.analysis.distributed import DistributedLayout, coalesced
+from lego_mlir.diagnostics import LegoError
 from lego_mlir.hardware.limits import MAX_ACCESS_BYTES
 from lego_mlir.index import Int, Sym, construct
 from lego_mlir.mlir import dialect
@@ -211,7 +212,10 @@ def _is_vector(layout: Layout, dim: int, vector: int, known: tuple[int | None, .
         for k, (n, x) in enumerate(zip(layout.dims, at, strict=True))
     ]
     index[dim] = start
-    first = layout.apply(*index)
+    try:
+        first = layout.apply(*index)
+    except LegoError:  # of a window: the index is outside of the tensor
+        return False
     index[dim] = construct.add(start, inside)
     distance = construct.sub(layout.apply(*index), first)
     return distance == inside and construct.mod(first, vector) == 0

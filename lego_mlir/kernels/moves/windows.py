@@ -1,0 +1,199 @@
+"""The tile program of a movement: tiles of the output are tiles of a window on the input."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from inspect import Parameter, Signature
+from math import prod
+from typing import Any
+
+from lego_mlir import frontend as lg
+from lego_mlir.algebra import Layout, OrderBy, Row, parse_layout
+from lego_mlir.diagnostics import LegoError
+from lego_mlir.frontend import TensorType
+from lego_mlir.frontend.dtypes import check_dtype
+from lego_mlir.hardware.dtypes import ELEMENT_BYTES
+from lego_mlir.hardware.limits import MAX_ACCESS_BYTES, WARP_THREADS
+from lego_mlir.kernels.moves.axes import Axis, merged
+
+WARPS = 4
+_TILE_BYTES, _TILE_ELEMENTS = 16384, 4096
+"""The most of a tile: so a thread has at most 32 elements."""
+
+_ROWS = "M"
+"""The name of the first dimension, if only the launch knows its size."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tiling:
+    """The tiles of a tensor: of its last two dimensions, or of its only one.
+
+    Attributes:
+        sizes: of the tensor; the first may be `None`.
+        tile: of its last dimensions.
+    """
+
+    sizes: tuple[int | None, ...]
+    tile: tuple[int, ...]
+
+    @staticmethod
+    def of(sizes: tuple[int | None, ...], element_bytes: int) -> Tiling:
+        """Return tiles that are as long as rows are, and have as many rows as there is room for."""
+        *outer, last = sizes
+        room = min(_TILE_BYTES // element_bytes, _TILE_ELEMENTS)
+        if last is None:
+            return Tiling(sizes, (room,))
+        step = WARP_THREADS * max(1, MAX_ACCESS_BYTES // element_bytes)
+        pieces = -(-last // room)
+        columns = _power(last) if last < step else -(-last // (pieces * step)) * step
+        if not outer:
+            return Tiling(sizes, (columns,))
+        rows = max(1, room // columns)
+        above = outer[-1]
+        rows = 1 << (rows.bit_length() - 1)
+        return Tiling(sizes, (rows if above is None else min(rows, _power(above)), columns))
+
+    @property
+    def counts(self) -> Layout:
+        """The tiles along each dimension, of which one dimension may be the launch's."""
+        tile = (1,) * (len(self.sizes) - len(self.tile)) + self.tile
+        pairs = zip(self.sizes, tile, strict=True)
+        if None not in self.sizes:
+            return OrderBy(Row(*(-(-n // t) for n, t in pairs if n is not None)))
+        texts = [f"ceildiv({_ROWS}, {t})" if n is None else str(-(-n // t)) for n, t in pairs]
+        return parse_layout(f"OrderBy(Row({', '.join(texts)}))")
+
+
+def windowed(
+    name: str, axes: Sequence[Axis], source: str, target: str, explanation: str
+) -> lg.Kernel:
+    """Return the kernel `(x, y)` of a movement.
+
+    Args:
+        name: of the kernel.
+        axes: its dimensions.
+        source: element type of x.
+        target: element type of y.
+        explanation: what `explain()` says of it.
+    """
+    x = tensor(source, [a.read for a in axes])
+    y = tensor(target, [a.written for a in axes])
+    fewer = merged(axes)
+    tiling = Tiling.of(tuple(a.written for a in fewer), max(map(bytes_of, (source, target))))
+
+    def move(*, x: Any, y: Any) -> None:
+        number = tiling.counts.inv(lg.block_id())
+        copy_tile(tiling, number, window(x, fewer), flat(y, [a.written for a in fewer]))
+
+    move.__name__ = name
+    return _made(move, tiling.counts.size, {"x": x, "y": y}, explanation)
+
+
+def window(x: Any, axes: Sequence[Axis]) -> Any:
+    """Return the window on a tensor that has the output's index, of merged dimensions."""
+    x = flat(x, [a.read for a in axes])
+    if all(axis.is_kept for axis in axes):
+        return x
+    sizes = [n if a.written is None else a.written for a, n in zip(axes, x.dims, strict=True)]
+
+    def coordinates(*index: Any) -> tuple[Any, ...]:
+        return tuple(a.index(i) for a, i in zip(axes, index, strict=True))
+
+    return x.window(sizes, coordinates, [a.boundary for a in axes])
+
+
+def flat(x: Any, sizes: Sequence[int | None]) -> Any:
+    """Return a row-major tensor with fewer dimensions."""
+    return x.view(tensor(x.dtype, sizes).layout)
+
+
+def copy_tile(tiling: Tiling, number: Sequence[Any], x: Any, y: Any) -> None:
+    """Copy tile `number` of x to y, as elements of y's type."""
+    source = x.tile(*tiling.tile)[tuple(number)]
+    y.tile(*tiling.tile)[tuple(number)] = source if x.dtype == y.dtype else source.to(y.dtype)
+
+
+def in_parts(name: str, dtype: str, parts: Sequence[Sequence[Axis]], *, joins: bool) -> lg.Kernel:
+    """Return the kernel that joins tensors to one, or splits one into tensors.
+
+    Args:
+        name: of the kernel.
+        dtype: element type of all.
+        parts: where in the whole the elements of each part are: its dimensions `written`, those
+            `read` of the whole.
+        joins: whether the parts are read: `(x0, x1, …, y)`; else `(x, y0, y1, …)`.
+    """
+    whole = tensor(dtype, [a.read for a in parts[0]])
+    letter, other = ("x", "y") if joins else ("y", "x")
+    kinds = {f"{letter}{k}": tensor(dtype, [a.written for a in p]) for k, p in enumerate(parts)}
+    parameters = {**kinds, other: whole} if joins else {other: whole, **kinds}
+    fewer = [merged(axes) for axes in parts]
+    tilings = [Tiling.of(tuple(a.written for a in axes), bytes_of(dtype)) for axes in fewer]
+    counts = [prod(n for n in t.counts.dims if isinstance(n, int)) for t in tilings]
+
+    def move(**tensors: Any) -> None:
+        block, first = lg.block_id(), 0
+        for k, (tiling, axes) in enumerate(zip(tilings, fewer, strict=True)):
+
+            @lg.if_((block >= first) & (block < first + counts[k]))
+            def _(
+                k: int = k, tiling: Tiling = tiling, axes: Any = axes, first: int = first
+            ) -> None:
+                part = flat(tensors[f"{letter}{k}"], [a.written for a in axes])
+                pair = part, window(tensors[other], axes)
+                number = tiling.counts.inv(block - first)
+                copy_tile(tiling, number, *(pair if joins else pair[::-1]))
+
+            first += counts[k]
+
+    move.__name__ = name
+    return _made(move, sum(counts), parameters, f"{len(parts)} parts, each by CTAs of its own")
+
+
+def _made(
+    body: Callable[..., None], grid: Any, parameters: dict[str, TensorType], explanation: str
+) -> lg.Kernel:
+    """Return the kernel of a body that takes arguments by name."""
+    kinds = [Parameter(n, Parameter.KEYWORD_ONLY) for n in parameters]
+    body.__signature__ = Signature(kinds)  # type: ignore[attr-defined]
+    return lg.kernel(
+        grid=grid, warps=WARPS, parameters=parameters, explanation=lambda: explanation
+    )(body)
+
+
+def tensor(dtype: str, sizes: Sequence[int | None]) -> TensorType:
+    """Return the type of a row-major tensor, whose first size the launch may know."""
+    if None not in sizes:
+        return TensorType(dtype, OrderBy(Row(*(n for n in sizes if n is not None))))
+    texts = [_ROWS if n is None else str(n) for n in sizes]
+    return TensorType(dtype, parse_layout(f"OrderBy(Row({', '.join(texts)}))"))
+
+
+def bytes_of(dtype: str) -> int:
+    """Return the bytes of an element."""
+    return ELEMENT_BYTES[dtype]
+
+
+def check(name: str, sizes: Sequence[int | None], *dtypes: str) -> None:
+    """Check sizes and element types.
+
+    Raises:
+        LegoError: one is wrong.
+    """
+    for dtype in dtypes:
+        check_dtype(dtype)
+    wrong = [
+        n
+        for k, n in enumerate(sizes)
+        if not ((isinstance(n, int) and n > 0) or (n is None and not k))
+    ]
+    if not sizes or wrong:
+        raise LegoError(
+            f"{name}: {list(sizes)} is not a shape",
+            hint="sizes are positive; the first may be None, and each launch has its own",
+        )
+
+
+def _power(n: int) -> int:
+    return 1 << (n - 1).bit_length()
