@@ -30,6 +30,7 @@ class Contenders:
         expected: what they are then.
         tolerance: the largest error, relative to the largest element.
         unchecked: names of calls that write other tensors than `results`: libraries.
+        separate: what calls write that have tensors of their own, and what they are then, by name.
         reset: brings inputs that the calls change back, before a check.
         absent: why contenders are missing, by name.
     """
@@ -39,6 +40,7 @@ class Contenders:
     expected: Sequence[Any]
     tolerance: float
     unchecked: frozenset[str] = frozenset()
+    separate: Mapping[str, tuple[Any, Any]] = field(default_factory=dict)
     reset: Callable[[], None] = lambda: None
     absent: Mapping[str, str] = field(default_factory=dict)
 

@@ -44,7 +44,7 @@ def _measured(
             if name in contenders.unchecked:
                 call()
                 torch.cuda.synchronize()
-            elif error := _error(call, contenders, torch):
+            elif error := _error(name, call, contenders, torch):
                 wrong[name] = error
             graphs[name] = _graph(call, case.launches, stream)
         except Exception as e:  # a peer may not be there
@@ -63,14 +63,17 @@ def _measured(
     }
 
 
-def _error(call: Call, contenders: Contenders, torch: Any) -> str | None:
+def _error(name: str, call: Call, contenders: Contenders, torch: Any) -> str | None:
     """Return what is wrong with what a call writes; None if nothing is."""
-    for tensor in contenders.results:
+    results, wanted = contenders.results, contenders.expected
+    if name in contenders.separate:
+        results, wanted = ([tensor] for tensor in contenders.separate[name])
+    for tensor in results:
         tensor.fill_(float("nan") if tensor.is_floating_point() else -(1 << 30))
     contenders.reset()
     call()
     torch.cuda.synchronize()
-    for tensor, expected in zip(contenders.results, contenders.expected, strict=True):
+    for tensor, expected in zip(results, wanted, strict=True):
         if expected.is_floating_point():
             difference = float((tensor.double() - expected.double()).abs().max())
             error = difference / float(expected.double().abs().max())

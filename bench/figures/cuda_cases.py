@@ -26,6 +26,8 @@ from lego_mlir.runtime.cuda import cuda_core
 _BY_HAND = Path(__file__).with_name("by_hand")
 _TRANSPOSE = 32
 _BRICK, _FIELD = 4, 384
+_OWN_BRICK = (8, 4, 32)
+_IN_ROWS, _IN_BRICKS = f"{OURS}, rows", f"{OURS}, bricks"
 _PENALTY = 10
 _NW_TILES, _OWN_NW_TILE = (16, 64), 128
 _LUD_TILE, _OWN_LUD_TILE = 16, 64
@@ -119,19 +121,32 @@ def _stencil_case(shape: str, radius: int) -> ContenderCase:
         name=f"stencil {shape} {radius} {_FIELD}",
         figure="LEGO, bricks",
         printed={"printed.cu": ("stencil.cu.j2", values)},
-        kernels=dict,
+        kernels=partial(_stencils, shape, radius),
         contenders=partial(_stencil_contenders, shape=shape, radius=radius),
         work=8.0 * _FIELD**3,
         unit="GB/s",
     )
 
 
+def _stencils(shape: str, radius: int) -> dict[str, Any]:
+    """Return our kernels over a field in rows, and over one in the bricks of a CTA."""
+    from lego_mlir import GenP, OrderBy, Row, bricks
+
+    example, n = _example("stencil"), _FIELD
+    taps = dict.fromkeys(example.weights(shape, radius), 1.0)
+    layouts = {
+        _IN_ROWS: OrderBy(Row(n, n, n)),
+        _IN_BRICKS: OrderBy(GenP([n, n, n], bricks(*_OWN_BRICK))),
+    }
+    return {name: example.stencil(n, taps, layout) for name, layout in layouts.items()}
+
+
 def _stencil_contenders(built: Built, shape: str, radius: int) -> Contenders:
     torch, n, tiles = built.torch, _FIELD, _FIELD // _BRICK
     field = torch.randn((n, n, n), device="cuda")
 
-    def in_bricks(x: Any) -> Any:
-        split = x.reshape(tiles, _BRICK, tiles, _BRICK, tiles, _BRICK)
+    def in_bricks(x: Any, sides: tuple[int, int, int] = (_BRICK,) * 3) -> Any:
+        split = x.reshape([size for side in sides for size in (n // side, side)])
         return split.permute(0, 2, 4, 1, 3, 5).contiguous()
 
     bricks = in_bricks(field)
@@ -152,15 +167,29 @@ def _stencil_contenders(built: Built, shape: str, radius: int) -> Contenders:
     else:
         for axis in range(3):
             weights[tuple(slice(None) if k == axis else radius for k in range(3))] = 1
-    inner = torch.nn.functional.conv3d(field.double()[None, None], weights[None, None])[0, 0]
-    expected = torch.nn.functional.pad(inner, (radius,) * 6)
+
+    def summed(x: Any) -> Any:
+        return torch.nn.functional.conv3d(x.double()[None, None], weights[None, None])[0, 0]
+
+    expected = torch.nn.functional.pad(summed(field), (radius,) * 6)
+    # Ours has zeros outside of the field, and results everywhere.
+    whole = summed(torch.nn.functional.pad(field, (radius,) * 6))
+    own, own_bricks = torch.empty_like(field), in_bricks(field, _OWN_BRICK)
+    own_out = torch.empty_like(own_bricks)
+    row_major = f"{BY_HAND}, row-major"
     calls: dict[str, Call] = {
+        _IN_ROWS: built.ours(_IN_ROWS, field, own),
+        _IN_BRICKS: built.ours(_IN_BRICKS, own_bricks.view(-1), own_out.view(-1)),
         PRINTED: lambda: printed(*sizes, bricks.data_ptr(), out.data_ptr()),
         BY_HAND: lambda: hand[0](*sizes, bricks.data_ptr(), out.data_ptr()),
-        f"{BY_HAND}, row-major": lambda: hand[1](*sizes, field.data_ptr(), rows.data_ptr()),
+        row_major: lambda: hand[1](*sizes, field.data_ptr(), rows.data_ptr()),
     }
-    unchecked = frozenset([f"{BY_HAND}, row-major"])
-    return Contenders(calls, [out], [in_bricks(expected)], 1e-5, unchecked)
+    separate = {
+        _IN_ROWS: (own, whole),
+        _IN_BRICKS: (own_out, in_bricks(whole, _OWN_BRICK)),
+        row_major: (rows, expected),
+    }
+    return Contenders(calls, [out], [in_bricks(expected)], 1e-5, separate=separate)
 
 
 def _needleman_wunsch_case(size: int) -> ContenderCase:

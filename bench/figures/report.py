@@ -37,10 +37,11 @@ def _row(row: dict[str, Any]) -> str:
         return f"| {row['figure']} | {row['case']} | | {row['error']} | | | |"
     times: dict[str, float] = row["us"]
     wrong = "".join(f", WRONG: {name}" for name in row["wrong"])
-    ours = times.get(OURS)
+    own = {n: us for n, us in times.items() if n.startswith(OURS)}
+    ours = min(own.values(), default=None)
     printed = {n: us for n, us in times.items() if n.startswith(PRINTED)}
     kernels = {n: us for n, us in times.items() if n.startswith((PRINTED, "by hand"))}
-    others = {n: us for n, us in times.items() if n != OURS and n not in kernels}
+    others = {n: us for n, us in times.items() if n not in own and n not in kernels}
 
     def listed(some: dict[str, float]) -> str:
         return ", ".join(f"{name} {us:.1f}" for name, us in some.items())
@@ -50,7 +51,9 @@ def _row(row: dict[str, Any]) -> str:
     if ours and row["unit"]:
         scale = 1e6 if row["unit"] == "TFLOP/s" else 1e3
         rate = f" ({row['work'] / ours / scale:.0f} {row['unit']})"
+    several = f": {listed(own)}" if len(own) > 1 else ""
     return (
-        f"| {row['figure']} | {row['case']}{wrong} | {f'{ours:.1f}{rate}' if ours else ''} | "
+        f"| {row['figure']} | {row['case']}{wrong} | "
+        f"{f'{ours:.1f}{rate}{several}' if ours else ''} | "
         f"{listed(kernels)} | {listed(others)} | {ratio} | {PUBLISHED.get(row['case'], '')} |"
     )

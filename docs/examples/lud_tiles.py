@@ -8,14 +8,19 @@ thread of `interior` has 8 × 8 elements in registers.
 import numpy as np
 
 import lego_mlir as lg
-from lego_mlir import Col, GenP, OrderBy, Row, swizzle
+from lego_mlir import Col, OrderBy, Row
 
 TILE, OWN, WORDS = 64, 8, 4  # elements of a tile, of a thread, of an access, along a dimension
 THREADS = TILE
+GROUPS = 8  # of threads, each with some of the rows of a tile, where a tile is decomposed or solved
 
 square = OrderBy(Row(TILE, TILE))
 by_words = OrderBy(Row(TILE, TILE // WORDS, WORDS))
 words = OrderBy(Row(TILE, TILE // WORDS))
+threads = OrderBy(Row(GROUPS, TILE))
+rows = OrderBy(Row(TILE // GROUPS, GROUPS))
+AT_ONCE = 4  # words of each tile that a thread loads before it waits for them
+pieces = OrderBy(Row(TILE * TILE // WORDS // THREADS // AT_ONCE, AT_ONCE))
 rounds = OrderBy(Row(words.size // THREADS, THREADS))
 
 
@@ -29,73 +34,95 @@ def lud(size):
         [tiles, tiles, 1], [TILE, TILE // WORDS, WORDS]
     )
 
-    @lg.kernel(grid=1, block=THREADS)
+    def each_row(group, work):
+        """Do something with each row of a tile that a group of threads has."""
+        for n in range(TILE // GROUPS):
+            work(rows.apply(n, group))
+
+    @lg.kernel(grid=1, block=threads.size)
     def diagonal(a: matrix, at: step):
-        t = lg.thread_id()
+        group, t = threads.inv(lg.thread_id())
         own = a.view(by_element)
         tile = lg.shared("f32", square)
-        for i in lg.loop(TILE):
+
+        def load(i):
             tile[i, t] = own[at, at, i, t]
+
+        def store(i):
+            own[at, at, i, t] = tile[i, t]
+
+        each_row(group, load)
         lg.barrier()
         for k in lg.loop(TILE - 1):
 
-            @lg.if_(t > k)
+            @lg.if_((group == 0) & (t > k))
             def _(k=k):
-                tile[t, k] = tile[t, k] / tile[k, k]
+                tile.exclusive()[t, k] = tile[t, k] / tile[k, k]
 
             lg.barrier()
 
-            @lg.if_(t > k)
-            def _(k=k):
-                for i in lg.loop(TILE, start=k + 1):
+            def subtract(i, k=k):
+                @lg.if_((i > k) & (t > k))
+                def _():
                     tile[i, t] = tile[i, t] - tile[i, k] * tile[k, t]
 
+            each_row(group, subtract)
             lg.barrier()
-        for i in lg.loop(TILE):
-            own[at, at, i, t] = tile[i, t]
+        each_row(group, store)
 
-    @lg.kernel(grid=(tiles, 2), block=THREADS)
+    @lg.kernel(grid=(tiles, 2), block=threads.size)
     def perimeter(a: matrix, at: step):
-        other, t = lg.block_id("x"), lg.thread_id()
+        other, (group, t) = lg.block_id("x"), threads.inv(lg.thread_id())
         own = a.view(by_element)
 
-        @lg.if_(other > at)
-        def _():
-            pivot = lg.shared("f32", square)
-            x = lg.shared("f32", OrderBy(GenP([TILE, TILE], swizzle())))
-            for i in lg.loop(TILE):
+        def solved(down, across, solve):
+            """Solve for a tile by the pivot's, and store it; both are in shared memory."""
+            pivot, x = lg.shared("f32", square), lg.shared("f32", square)
+
+            def load(i):
                 pivot[i, t] = own[at, at, i, t]
+                x[i, t] = own[down, across, i, t]
 
-            @lg.if_(lg.block_id("y") == 0)
-            def _():  # a tile right of the diagonal, L x = a: a thread has a column
-                for i in lg.loop(TILE):
-                    x[i, t] = own[at, other, i, t]
+            def store(i):
+                own[down, across, i, t] = x[i, t]
+
+            each_row(group, load)
+            lg.barrier()
+            for k in lg.loop(TILE):
+                solve(pivot, x, k)
                 lg.barrier()
-                for i in lg.loop(TILE, start=1):
+            each_row(group, store)
 
-                    @lg.fold(i, x[i, t])
-                    def rest(k, rest, i=i):
-                        return rest - pivot[i, k] * x[k, t]
+        def by_lower(lower, x, k):  # L x = a: subtract row k from the rows below
+            def subtract(i):
+                @lg.if_(i > k)
+                def _():
+                    x[i, t] = x[i, t] - lower[i, k] * x[k, t]
 
-                    x[i, t] = rest
-                for i in lg.loop(TILE):
-                    own[at, other, i, t] = x[i, t]
+            each_row(group, subtract)
 
-            @lg.if_(lg.block_id("y") == 1)
-            def _():  # a tile below the diagonal, x U = a: a thread has a row
-                for i in lg.loop(TILE):
-                    x[i, t] = own[other, at, i, t]
-                lg.barrier()
-                for j in lg.loop(TILE):
+        def by_upper(upper, x, k):  # x U = a: divide column k, subtract it from the others
+            def divide(i):
+                @lg.if_(t == k)
+                def _():
+                    x[i, t] = x[i, t] / upper[k, k]
 
-                    @lg.fold(j, x[t, j])
-                    def rest(k, rest, j=j):
-                        return rest - x[t, k] * pivot[k, j]
+            def subtract(i):
+                @lg.if_(t > k)
+                def _():
+                    x[i, t] = x[i, t] - x[i, k] * upper[k, t]
 
-                    x[t, j] = rest / pivot[j, j]
-                lg.barrier()
-                for i in lg.loop(TILE):
-                    own[other, at, i, t] = x[i, t]
+            each_row(group, divide)
+            lg.barrier()
+            each_row(group, subtract)
+
+        @lg.if_((other > at) & (lg.block_id("y") == 0))
+        def _():
+            solved(at, other, by_lower)
+
+        @lg.if_((other > at) & (lg.block_id("y") == 1))
+        def _():
+            solved(other, at, by_upper)
 
     @lg.kernel(grid=(tiles, tiles), block=THREADS)
     def interior(a: matrix, at: step):
@@ -108,36 +135,40 @@ def lud(size):
         def _():
             left, top = lg.shared("f32", OrderBy(Col(TILE, TILE))), lg.shared("f32", square)
             vectors = top.view(by_words)
-            for k in lg.loop(words.size // THREADS):
-                i, word = words.inv(rounds.apply(k, t))
-                vectors[i, word, :] = own[at, column, 0, i, word, :]
-                piece = own[row, at, 0, i, word, :]
-                for n in range(WORDS):
-                    left[i, OrderBy(Row(TILE // WORDS, WORDS)).apply(word, n)] = piece[n]
-            lg.barrier()
+            for piece in lg.loop(words.size // THREADS // AT_ONCE):
+                numbers = [pieces.apply(piece, k) for k in range(AT_ONCE)]
+                places = [words.inv(rounds.apply(k, t)) for k in numbers]
+                loaded = [(own[at, column, 0, *p, :], own[row, at, 0, *p, :]) for p in places]
+                for (i, word), (above, beside) in zip(places, loaded, strict=True):
+                    vectors[i, word, :] = above
+                    for n in range(WORDS):
+                        left[i, OrderBy(Row(TILE // WORDS, WORDS)).apply(word, n)] = beside[n]
+
+            def place(i, h):
+                line = OrderBy(Row(TILE // OWN, OWN)).apply(down, i)
+                word = OrderBy(Row(TILE // OWN, OWN // WORDS)).apply(right, h)
+                return row, column, 0, line, word, slice(None)
+
             # The rows of a thread and its columns, as vectors.
             columns = left.view(OrderBy(Row(TILE, TILE // OWN, OWN // WORDS, WORDS)))
             rows = top.view(OrderBy(Row(TILE, TILE // OWN, OWN // WORDS, WORDS)))
-            zeros = tuple(lg.zeros((WORDS,), "f32") for _ in range(OWN * OWN // WORDS))
+            own_places = [place(i, h) for i in range(OWN) for h in range(OWN // WORDS)]
+            before = tuple(own[index] for index in own_places)
+            lg.barrier()
 
-            @lg.fold(TILE, zeros)
-            def sums(k, *sums):
+            @lg.fold(TILE, before)
+            def rest(k, *rest):
                 factors = [columns[k, down, h, :] for h in range(OWN // WORDS)]
                 others = [rows[k, right, h, :] for h in range(OWN // WORDS)]
                 found = []
                 for i in range(OWN):
                     factor = factors[i // WORDS][i % WORDS]
                     for h, other in enumerate(others):
-                        before = sums[i * (OWN // WORDS) + h]
-                        found.append(before + other * factor)
+                        found.append(rest[i * (OWN // WORDS) + h] - other * factor)
                 return tuple(found)
 
-            for i in range(OWN):
-                line = OrderBy(Row(TILE // OWN, OWN)).apply(down, i)
-                for h in range(OWN // WORDS):
-                    word = OrderBy(Row(TILE // OWN, OWN // WORDS)).apply(right, h)
-                    old = own[row, column, 0, line, word, :]
-                    own[row, column, 0, line, word, :] = old - sums[i * (OWN // WORDS) + h]
+            for index, value in zip(own_places, rest, strict=True):
+                own[index] = value
 
     return diagonal, perimeter, interior
 
