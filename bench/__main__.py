@@ -108,6 +108,10 @@ def _run(options: argparse.Namespace) -> int:
             from bench.figures import command as figures
 
             failures = figures.run(options)
+        case "moves":
+            from bench.moves import command as moves
+
+            failures = moves.run(options)
         case "tiles":
             from bench.tiles import command as tiles
 
@@ -131,6 +135,7 @@ def _parser() -> argparse.ArgumentParser:
     from bench.gemm import tune
     from bench.index import command as index
     from bench.launch import command as launches
+    from bench.moves import command as moves
     from bench.rows import command as rows
     from bench.run import LIMIT_S, MAX_SETS, ROUNDS
     from bench.sample import command as samples
@@ -141,8 +146,8 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(
         dest="command",
         required=True,
-        metavar="build | run | report | profile | tune | sample | calibrate | rows | tiles | "
-        "figures | attention | sizes | index | launch | mlp | compile",
+        metavar="build | run | report | profile | tune | sample | calibrate | rows | moves | "
+        "tiles | figures | attention | sizes | index | launch | mlp | compile",
     )
     only: dict[str, Any] = {
         "action": "append",
@@ -158,6 +163,7 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("--sass", action="store_true", help="count the main loops' instructions")
 
     rows.add_parser(commands, only)
+    moves.add_parser(commands, only)
     tiles.add_parser(commands, only)
     figures.add_parser(commands, only)
     attention.add_parser(commands, only)
