@@ -27,6 +27,15 @@ irdl.dialect @transform_lego {
     irdl.attributes {"name" = %name}
   }
 
+  // Gives contractions of tiles `lego.warps`, their operands and results `shared`, and CTAs of one
+  // thread the threads of these warps, where the program gives none: `warps_down` by `warps_across`
+  // warps for mma.sync, or `warpgroups` for wgmma.
+  irdl.operation @choose_layouts {
+    %op = irdl.is !transform.any_op
+    %param = irdl.is !transform.param<i64>
+    irdl.operands(contractions: %op, parameters: variadic %param)
+  }
+
   // Copies tiles whose load or store has `shared = #layout` through shared memory, in a loop through
   // `buffers` stages cyclically.
   irdl.operation @stage_in_shared {

@@ -5,6 +5,7 @@
 // tile's shared-memory layout; `lego.warps` of the contraction is the layout of warps on the tile.
 // The transform steps:
 //
+//   choose_layouts     derives these layouts, and the threads of a CTA, where the payload has none
 //   stage_in_shared    tiles go through shared memory, which holds `buffers` stages of each
 //   pipeline_copies    copies are issued `depth` iterations ahead, at most buffers - 1
 //   distribute_copies  every thread copies chunks of 16 bytes by cp.async
@@ -16,6 +17,16 @@
 // To change the parameters: `--param buffers=3 --param depth=2`. `--keep DIR` keeps each step.
 module attributes {transform.with_named_sequence} {
   transform.named_sequence @__transform_tiles(%module: !transform.any_op) {
+    // Rows and columns of warps on the tile of C.
+    %down = "transform_lego.parameter"() {name = "warps_down", default = 2 : i64}
+        : () -> !transform.param<i64>
+    %across = "transform_lego.parameter"() {name = "warps_across", default = 2 : i64}
+        : () -> !transform.param<i64>
+    %contracts = transform.structured.match ops{["vector.contract"]} in %module
+        : (!transform.any_op) -> !transform.any_op
+    "transform_lego.choose_layouts"(%contracts, %down, %across)
+        : (!transform.any_op, !transform.param<i64>, !transform.param<i64>) -> ()
+
     %buffers = "transform_lego.parameter"() {name = "buffers", default = 4 : i64}
         : () -> !transform.param<i64>
     %accesses = transform.structured.match ops{["lego.load", "lego.store"]} in %module

@@ -5,6 +5,7 @@
 // the layout of an epilogue tile of 64 rows. `lego.warps` puts warpgroups one below the other. The
 // rasterization makes neighbours in a cluster share a tile of A or B. The transform steps:
 //
+//   choose_layouts     derives these layouts where the payload has none
 //   split_k            the `split_k` CTAs of a cluster compute slices of k of one tile of C
 //   persist            at most `persistent_ctas` CTAs compute one tile of C after another
 //   specialize_warps   a producer warpgroup fills a ring buffer of `stages`, consumers multiply
@@ -17,6 +18,14 @@ module attributes {transform.with_named_sequence} {
   transform.named_sequence @__transform_tiles(%module: !transform.any_op) {
     %kernels = transform.structured.match ops{["gpu.launch"]} in %module
         : (!transform.any_op) -> !transform.any_op
+
+    // Consumer warpgroups, one below the other on the tile of C.
+    %warpgroups = "transform_lego.parameter"() {name = "warpgroups", default = 2 : i64}
+        : () -> !transform.param<i64>
+    %contracts = transform.structured.match ops{["vector.contract"]} in %module
+        : (!transform.any_op) -> !transform.any_op
+    "transform_lego.choose_layouts"(%contracts, %warpgroups)
+        : (!transform.any_op, !transform.param<i64>) -> ()
 
     // Slices of k. With more than one, every CTA computes one slice of one tile of C.
     %split_k = "transform_lego.parameter"() {name = "split_k", default = 1 : i64}

@@ -76,7 +76,7 @@ class ProcessCase(NamedTuple):
 
 CASES = (
     ProcessCase(EXAMPLES / "matmul.mlir", "hmma", (128, 128, 64, 4, 4)),
-    ProcessCase(EXAMPLES / "hopper.mlir", None, (128, 256, 64, 8, 4)),
+    ProcessCase(EXAMPLES / "matmul.mlir", "wgmma", (128, 128, 64, 8, 4)),
 )
 
 

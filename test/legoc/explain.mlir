@@ -1,5 +1,5 @@
 // What was made of a module: its schedule's parameters, its launches, its machine code.
-// RUN: %legoc %examples/hopper.mlir --schedule=wgmma --param stages=3 --explain | FileCheck %s
+// RUN: %legoc %S/../transforms/Inputs/hopper.mlir --schedule=wgmma --param stages=3 --explain | FileCheck %s
 // RUN: %legoc %examples/transpose.mlir --explain --target=sm_80 | FileCheck %s --check-prefix=NONE
 // RUN: not %legoc %examples/transpose.mlir --explain --emit=ptx 2>&1 | FileCheck %s --check-prefix=BOTH
 

@@ -1,10 +1,10 @@
 // The schedule `hmma`: GEMMs on tensor cores, step by step.
-// RUN: %legoc %examples/matmul.mlir --schedule=hmma --emit=scheduled | FileCheck %s
-// RUN: %legoc %examples/matmul.mlir --schedule=hmma --param buffers=2 --param depth=1 --emit=scheduled | FileCheck %s --check-prefix=TWO
-// RUN: %legoc %examples/matmul.mlir --schedule=hmma --emit=ptx --target=sm_80 | FileCheck %s --check-prefix=PTX
-// RUN: %legoc %examples/matmul.mlir --schedule=hmma --emit=cubin --target=sm_80 -o %t.cubin
-// RUN: %legoc %examples/matmul.mlir --schedule=hmma --param buffers=3 --param depth=2 --emit=cubin --target=sm_89 -o %t.cubin
-// RUN: not %legoc %examples/matmul.mlir --schedule=hmma --emit=scheduled --target=sm_89 2>&1 | FileCheck %s --check-prefix=LARGE
+// RUN: %legoc %S/Inputs/matmul.mlir --schedule=hmma --emit=scheduled | FileCheck %s
+// RUN: %legoc %S/Inputs/matmul.mlir --schedule=hmma --param buffers=2 --param depth=1 --emit=scheduled | FileCheck %s --check-prefix=TWO
+// RUN: %legoc %S/Inputs/matmul.mlir --schedule=hmma --emit=ptx --target=sm_80 | FileCheck %s --check-prefix=PTX
+// RUN: %legoc %S/Inputs/matmul.mlir --schedule=hmma --emit=cubin --target=sm_80 -o %t.cubin
+// RUN: %legoc %S/Inputs/matmul.mlir --schedule=hmma --param buffers=3 --param depth=2 --emit=cubin --target=sm_89 -o %t.cubin
+// RUN: not %legoc %S/Inputs/matmul.mlir --schedule=hmma --emit=scheduled --target=sm_89 2>&1 | FileCheck %s --check-prefix=LARGE
 // RUN: not %legoc %examples/transpose.mlir --schedule=hmma --emit=scheduled 2>&1 | FileCheck %s --check-prefix=NOTHING
 
 // Three tiles are on their way before the loop, one an iteration in it.

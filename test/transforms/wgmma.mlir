@@ -1,12 +1,12 @@
 // The schedule `wgmma`: GEMMs on Hopper, step by step.
-// RUN: %legoc %examples/hopper.mlir --schedule=wgmma --emit=ptx | FileCheck %s
-// RUN: %legoc %examples/hopper.mlir --schedule=wgmma --param persistent_ctas=2 --param cluster=2 --param overlap_epilogue=1 --param stages=3 --emit=ptx | FileCheck %s --check-prefix=STAY
-// RUN: %legoc %examples/hopper.mlir --schedule=wgmma --param producer_registers=0 --param consumer_registers=0 --param pdl=0 --emit=ptx | FileCheck %s --check-prefix=PLAIN
-// RUN: %legoc %examples/hopper.mlir --schedule=wgmma --param min_shared_bytes=231000 --emit=scheduled | FileCheck %s --check-prefix=LEAST
-// RUN: not %legoc %examples/hopper.mlir --schedule=wgmma --param stages=6 --emit=scheduled 2>&1 | FileCheck %s --check-prefix=LARGE
-// RUN: not %legoc %examples/hopper.mlir --schedule=wgmma --param cluster=3 --emit=scheduled 2>&1 | FileCheck %s --check-prefix=CLUSTER
-// RUN: not %legoc %examples/hopper.mlir --schedule=wgmma --target=sm_80 --emit=scheduled 2>&1 | FileCheck %s --check-prefix=AMPERE
-// RUN: not %legoc %examples/matmul.mlir --schedule=wgmma --emit=scheduled 2>&1 | FileCheck %s --check-prefix=SWIZZLE
+// RUN: %legoc %S/Inputs/hopper.mlir --schedule=wgmma --emit=ptx | FileCheck %s
+// RUN: %legoc %S/Inputs/hopper.mlir --schedule=wgmma --param persistent_ctas=2 --param cluster=2 --param overlap_epilogue=1 --param stages=3 --emit=ptx | FileCheck %s --check-prefix=STAY
+// RUN: %legoc %S/Inputs/hopper.mlir --schedule=wgmma --param producer_registers=0 --param consumer_registers=0 --param pdl=0 --emit=ptx | FileCheck %s --check-prefix=PLAIN
+// RUN: %legoc %S/Inputs/hopper.mlir --schedule=wgmma --param min_shared_bytes=231000 --emit=scheduled | FileCheck %s --check-prefix=LEAST
+// RUN: not %legoc %S/Inputs/hopper.mlir --schedule=wgmma --param stages=6 --emit=scheduled 2>&1 | FileCheck %s --check-prefix=LARGE
+// RUN: not %legoc %S/Inputs/hopper.mlir --schedule=wgmma --param cluster=3 --emit=scheduled 2>&1 | FileCheck %s --check-prefix=CLUSTER
+// RUN: not %legoc %S/Inputs/hopper.mlir --schedule=wgmma --target=sm_80 --emit=scheduled 2>&1 | FileCheck %s --check-prefix=AMPERE
+// RUN: not %legoc %S/Inputs/matmul.mlir --schedule=wgmma --emit=scheduled 2>&1 | FileCheck %s --check-prefix=SWIZZLE
 
 // One warpgroup fetches: it waits for what runs before, then for room, then copies.
 // CHECK: .maxntid 384

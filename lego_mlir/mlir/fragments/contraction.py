@@ -60,7 +60,7 @@ def read_contraction(step: TransformStep, op: Any) -> Contraction:
             op,
             hint='pass the result of transform.structured.match ops{["vector.contract"]}',
         )
-    dimensions = _operand_dimensions(step, op)
+    dimensions = operand_dimensions(step, op)
     instruction = _instruction(step, op)
     operands = [_operand(step, op, number) for number in (0, 1)]
     inner = dimensions[0].index(2) if 2 in dimensions[0] else 0, dimensions[1].index(2)
@@ -81,7 +81,7 @@ def read_contraction(step: TransformStep, op: Any) -> Contraction:
     return found
 
 
-def _operand_dimensions(step: TransformStep, op: Any) -> list[list[int]]:
+def operand_dimensions(step: TransformStep, op: Any) -> list[list[int]]:
     """Return for lhs and rhs what their dimensions are: 0 for M, 1 for N, 2 for K."""
     maps = [ir.AffineMapAttr(a).value for a in ir.ArrayAttr(op.attributes["indexing_maps"])]
     kinds = [
@@ -236,5 +236,5 @@ def _check_divides(step: TransformStep, found: Contraction) -> None:
                 f"instructions m{found.instruction.shape[0]}n{found.instruction.shape[1]}"
                 f"k{found.instruction.shape[2]} with {unit}",
                 found.op,
-                hint="change the tile's sizes, or lego.warps",
+                hint="change the tile's sizes, or the warps: lego.warps, or --param",
             )

@@ -89,7 +89,12 @@ def test_names_of_files_are_printed_without_controls(
 
 
 @pytest.mark.parametrize(
-    "example", [["transpose.mlir"], ["matmul.mlir", "--schedule=hmma"], ["hopper.mlir"]]
+    "example",
+    [
+        ["transpose.mlir"],
+        ["matmul.mlir", "--schedule=hmma"],
+        ["matmul.mlir", "--schedule=wgmma"],
+    ],
 )
 def test_what_is_compiled_can_be_loaded(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, example: list[str]

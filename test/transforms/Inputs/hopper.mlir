@@ -2,7 +2,7 @@
 // them by WGMMA. The payload is the same. The shared-memory layouts differ, because they have the
 // swizzle of TMA and WGMMA, and so does the layout of warps. All descriptors follow from the layouts.
 //
-//   legoc hopper.mlir --run                                    in the simulator, or on the GPU
+//   legoc hopper.mlir --run
 //   legoc hopper.mlir --emit=scheduled --keep=steps            keep the module after each step
 
 // The matrices, in CTA tiles. Col instead of Row transposes one. Then its tile in shared memory must
