@@ -6,6 +6,7 @@ All that a launch needs is laid out once, when its arguments are bound.
 from __future__ import annotations
 
 import ctypes
+from array import array
 from collections.abc import Sequence
 from typing import Any
 
@@ -61,26 +62,54 @@ class StreamConfigs:
         return config
 
 
+class DriverKernel:
+    """A kernel, and what the driver launches it by.
+
+    Args:
+        handle: of a CUkernel.
+    """
+
+    __slots__ = ("function", "launch", "success")
+
+    def __init__(self, handle: int) -> None:
+        from cuda.bindings import driver
+
+        self.launch = driver.cuLaunchKernelEx
+        self.success = driver.CUresult.CUDA_SUCCESS
+        self.function = driver.CUfunction(handle)
+
+
 class DirectLaunch:
     """One launch with all arguments fixed.
 
     Args:
         configs: of the launch.
-        kernel: the handle of a CUkernel.
-        parameters: of the kernel, as `stored` gives them.
+        kernel: the kernel.
+        parameters: of the kernel: words of 8 bytes, of which the kernel reads as many as it takes,
+            and what `stored` gives.
     """
 
-    def __init__(self, configs: StreamConfigs, kernel: int, parameters: Sequence[Any]) -> None:
-        from cuda.bindings import driver
+    __slots__ = (
+        *("_address", "_config_on", "_configs", "_function", "_kept", "_launch", "_pointers"),
+        *("_success", "_words"),
+    )
 
+    def __init__(
+        self, configs: StreamConfigs, kernel: DriverKernel, parameters: Sequence[Any]
+    ) -> None:
         self._configs, self._config_on = configs.of_stream, configs.on
-        self._launch = driver.cuLaunchKernelEx
-        self._success = driver.CUresult.CUDA_SUCCESS
-        self._function = driver.CUfunction(kernel)
+        self._launch, self._success = kernel.launch, kernel.success
+        self._function = kernel.function
         self._kept = parameters
-        pointers = (ctypes.c_void_p * len(parameters))(*map(ctypes.addressof, parameters))
-        self._pointers = pointers
-        self._address = ctypes.addressof(pointers)
+        # Every launch on new sizes comes here, and arrays of ctypes take longer to make.
+        self._words = array("Q", [x if type(x) is int else 0 for x in parameters])
+        word, _ = self._words.buffer_info()
+        pointers = []
+        for x in parameters:
+            pointers.append(word if type(x) is int else ctypes.addressof(x))
+            word += 8
+        self._pointers = array("Q", pointers)
+        self._address, _ = self._pointers.buffer_info()
 
     def __call__(self, stream: int) -> None:
         """Launch on the stream with this handle.

@@ -23,7 +23,13 @@ from lego_mlir.runtime.binding import check_count
 from lego_mlir.runtime.compatibility import Code, check_alignment, check_shared, choose_code
 from lego_mlir.runtime.cuda import cuda_core
 from lego_mlir.runtime.cuda.clusters import allow_cluster, check_cluster
-from lego_mlir.runtime.cuda.direct import DirectLaunch, StreamConfigs, is_tensor_map, stored
+from lego_mlir.runtime.cuda.direct import (
+    DirectLaunch,
+    DriverKernel,
+    StreamConfigs,
+    is_tensor_map,
+    stored,
+)
 from lego_mlir.runtime.cuda.failures import check, failure, launch_error, running
 from lego_mlir.runtime.cuda.tensor_maps import encoded
 from lego_mlir.runtime.launch_sizes.extents import Extents, Known, fixed_extents
@@ -283,7 +289,8 @@ def _direct(
     if not launch.pdl and not any(map(is_tensor_map, values)):
         return call
     configs = StreamConfigs(launch, known_grid(launch))
-    return launch, config, DirectLaunch(configs, handle_of(kernel), [stored(v) for v in values]), ()
+    made = DirectLaunch(configs, DriverKernel(handle_of(kernel)), [stored(v) for v in values])
+    return launch, config, made, ()
 
 
 def handle_of(kernel: Any) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -20,7 +19,7 @@ from lego_mlir.artifact import (
 )
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.runtime import dtypes
-from lego_mlir.runtime.cuda.direct import DirectLaunch, StreamConfigs, stored
+from lego_mlir.runtime.cuda.direct import DirectLaunch, DriverKernel, StreamConfigs, stored
 from lego_mlir.runtime.cuda.tensor_maps import TensorMapEncoder
 from lego_mlir.runtime.launch_sizes.sized import check_grid
 
@@ -66,7 +65,7 @@ class PlannedLaunch:
         sizes: Sequence[int],
         slots: Mapping[str, int],
     ) -> None:
-        self._launch, self._kernel = launch, kernel
+        self._launch, self._kernel = launch, DriverKernel(kernel)
         self._grid = [Number(n, slots) for n in launch.grid]
         self._configs: dict[Dim3, StreamConfigs] = {}
         self._parameters = [
@@ -102,7 +101,8 @@ class PlannedLaunch:
 
 
 _Stored = Callable[[Sequence[Any], Sequence[int], Sequence[int]], Any]
-"""What lays a parameter out, from values, results of expressions and addresses of workspaces."""
+"""What lays a parameter out, from values, results of expressions and addresses of workspaces: as
+a word of 8 bytes, or in memory of its own."""
 
 
 def _parameter(
@@ -113,7 +113,7 @@ def _parameter(
         case int():
             return _argument(artifact.arguments[parameter], parameter, size)
         case WorkspaceIndex(position):
-            return lambda values, numbers, workspaces: ctypes.c_uint64(workspaces[position])
+            return lambda values, numbers, workspaces: workspaces[position]
         case Constant(dtype, value):
             constant = stored(dtypes.scalar(_sized_dtype(dtype, size), value))
             return lambda values, numbers, workspaces: constant
@@ -130,7 +130,7 @@ def _parameter(
 
 def _argument(argument: Argument, position: int, size: int) -> _Stored:
     if argument.shape is not None:
-        return lambda values, numbers, workspaces: ctypes.c_uint64(values[position])
+        return lambda values, numbers, workspaces: values[position]
     if argument.dtype != "index":
         return lambda values, numbers, workspaces: stored(values[position])
     dtype = _sized_dtype("index", size)
@@ -138,15 +138,18 @@ def _argument(argument: Argument, position: int, size: int) -> _Stored:
 
 
 def _computed(slot: int, size: int) -> _Stored:
-    kind, half = (ctypes.c_int32, 1 << 31) if size == 4 else (ctypes.c_int64, 1 << 63)
+    half = 1 << (31 if size == 4 else 63)
 
     def laid_out(values: Sequence[Any], numbers: Sequence[int], workspaces: Sequence[int]) -> Any:
         number = numbers[slot]
         if not -half <= number < half:
             raise LegoError(f"{number} is no value of type i{8 * size}")
-        return kind(number)
+        return number & _WORD
 
     return laid_out
+
+
+_WORD = (1 << 64) - 1
 
 
 class _TensorMap:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 from lego_mlir.artifact import Argument, TensorMapParameter, Workspace, known_numbers
@@ -30,7 +31,7 @@ class TensorMapEncoder:
 
         self._name = buffer.name
         self._encode, self._success = driver.cuTensorMapEncodeTiled, driver.CUresult.CUDA_SUCCESS
-        self._number = driver.cuuint64_t
+        self._number = lru_cache(maxsize=256)(driver.cuuint64_t)  # making one takes its time
         self._before = (_data_type(buffer.dtype), len(found.shape))
         mode = f"{found.swizzle}B" if found.swizzle else "NONE"
         promotion = f"L2_{found.l2_promotion}B" if found.l2_promotion else "NONE"

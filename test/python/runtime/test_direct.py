@@ -12,7 +12,13 @@ import pytest
 
 from lego_mlir.artifact import Argument, KernelLaunch, TensorMapParameter
 from lego_mlir.diagnostics import LegoError
-from lego_mlir.runtime.cuda.direct import DirectLaunch, StreamConfigs, is_tensor_map, stored
+from lego_mlir.runtime.cuda.direct import (
+    DirectLaunch,
+    DriverKernel,
+    StreamConfigs,
+    is_tensor_map,
+    stored,
+)
 from lego_mlir.runtime.cuda.tensor_maps import encoded
 
 driver = pytest.importorskip("cuda.bindings.driver")
@@ -142,7 +148,8 @@ def made(pdl: bool = False) -> DirectLaunch:
     launch = KernelLaunch("k", (132, 2, 1), (384, 1, 1), (), 200_000, pdl=pdl)
     tiles = (ctypes.c_uint64 * 16)(*WORDS)
     values = [0x7F00_0000_1000, tiles, np.int32(-3), np.float16(1.5)]
-    return DirectLaunch(StreamConfigs(launch, (132, 2, 1)), 77, [stored(v) for v in values])
+    configs = StreamConfigs(launch, (132, 2, 1))
+    return DirectLaunch(configs, DriverKernel(77), [stored(v) for v in values])
 
 
 def test_sizes_and_parameters(launched: list[SimpleNamespace]) -> None:
