@@ -2,6 +2,7 @@
 // RUN: %legoc %S/Inputs/matmul.mlir --schedule=pipelined --param producer_registers=40 --param consumer_registers=240 --emit=placed | FileCheck %s
 // RUN: %legoc %S/Inputs/matmul.mlir --schedule=pipelined --param stages=3 --check-each-step | FileCheck %s --check-prefix=STEPS
 // RUN: not %legoc %S/Inputs/matmul.mlir --schedule=pipelined --param producer_warps=2 --param producer_registers=24 --emit=placed 2>&1 | FileCheck %s --check-prefix=WARPS
+// RUN: %legoc %S/Inputs/matmul_narrow.mlir --schedule=pipelined --emit=placed | FileCheck %s --check-prefix=EARLY
 
 // CHECK:      %[[THREADS:[^ ]+]] = arith.constant 256 : index
 // CHECK:      gpu.launch {{.*}} threads({{.*}}) in (%{{.*}} = %[[THREADS]],
@@ -31,3 +32,8 @@
 // STEPS:      lowering, run in the simulator (random): every element is the same
 
 // WARPS:      error: 'lego.role' of the warps 4 to 5 sets their registers
+
+// All roles wait for earlier launches.
+// EARLY:      nvvm.griddepcontrol wait
+// EARLY:      "lego.role"
+// EARLY-NOT:  nvvm.griddepcontrol

@@ -74,7 +74,7 @@ class Body:
         @lg.fold(blocks.count, initial)
         def state(step: Any, most: Any, base: Any, total: Any, values: Any) -> tuple[Any, ...]:
             n = blocks.at(step)
-            scores = lg.dot(queries, self._tile("k", n, problem.depth).T)
+            scores = lg.dot(queries, self._tile("k", n, problem.depth, problem.dtype).T)
             key = self._work.columns(n)
             scores = self._scored(scores, key)
             scores = self._masked(scores, key, blocks, n)
@@ -84,7 +84,9 @@ class Body:
             allowed = lg.where(is_grown, peak + _GROWTH / factor, most)
             old = lg.where(is_grown, lg.exp2((most - allowed) * factor), 1.0)
             p: Any = lg.exp2(lg.fma(scores, factor, -base))
-            values = lg.dot(p.to(problem.dtype), self._tile("v", n, problem.depth_v), values * old)
+            # A matrix of 8 bits is multiplied along its rows, and values are summed across theirs.
+            seen = self._tile("v", n, problem.depth_v, problem.computed)
+            values = lg.dot(p.to(problem.computed), seen, values * old)
             added = lg.sum(p.reshape(rows, columns // sums, sums), axis=1)
             return allowed, base, total * old + added, values
 
@@ -129,20 +131,22 @@ class Body:
     def _queries(self) -> Any:
         work, depth = self._work, self._problem.depth
         view = self._tensors["q"].view(self._by_row(self._layouts.queries(), depth))
-        return view.tile(self._config.rows, depth)[work.stored, work.head, work.tile, 0]
+        tiles = view.tile(self._config.rows, self._problem.padded_depth)
+        return tiles[work.stored, work.head, work.tile, 0]
 
-    def _tile(self, name: str, n: Any, depth: int) -> Any:
-        """Return a tile of keys or values, with zeros past the end of the tensor."""
+    def _tile(self, name: str, n: Any, depth: int, dtype: str) -> Any:
+        """Return a tile of keys or values of a type, with zeros past the end of the tensor."""
         problem, columns, work = self._problem, self._config.columns, self._work
         view = self._tensors[name].view(self._layouts.keys(name).by_head(depth))
-        tiles, cache = view.tile(columns, depth), problem.cache
+        width = problem.padded_depth if name == "k" else depth
+        tiles, cache = view.tile(columns, width), problem.cache
         if cache is None:
-            return lg.fill(tiles[work.stored, work.head_kv, n, 0], 0.0)
+            return lg.fill(tiles[work.stored, work.head_kv, n, 0], 0.0).to(dtype)
         each = Row(self._layouts.pages_each, cache.page // columns)
         page, part = OrderBy(each).inv(n)
         number = self._tensors["pages"][work.batch, page]
         known = cache.pages if isinstance(cache.pages, int) else MOST_TOKENS
-        return lg.fill(tiles[number.below(known), work.head_kv, part, 0], 0.0)
+        return lg.fill(tiles[number.below(known), work.head_kv, part, 0], 0.0).to(dtype)
 
     def _given(self, function: Callable[..., Any], key: Any, other: Any, **more: Any) -> Any:
         """Call a mask or a score function with the values that it names.

@@ -54,6 +54,7 @@ def attention(
     heads_kv: int | None = None,
     head_dim_v: int | None = None,
     dtype: str = "f16",
+    dtype_kv: str | None = None,
     out: str | None = None,
     causal: bool = False,
     window: int | None = None,
@@ -88,8 +89,10 @@ def attention(
         head_dim: elements of a query and of a key: a multiple of 8 from 16 to 256.
         heads_kv: of keys and values, each for as many heads of queries; by default `heads`.
         head_dim_v: elements of a value; by default `head_dim`.
-        dtype: element type of q, k and v: f16 or bf16.
-        out: element type of o: f16, bf16 or f32; by default that of q.
+        dtype: element type of q: f16, bf16, f8E4M3FN or f8E5M2.
+        dtype_kv: element type of k and v: that of q, which is the default, or one of 8 bits. Values
+            of 8 bits are multiplied as 16 bits, like keys whose queries have 16.
+        out: element type of o: f16, bf16 or f32; by default that of q, or f16.
         causal: query i sees the keys up to i + seq_kv - seq_q: the last query sees all.
         window: with `causal`, query i sees that key and `window - 1` before it.
         scale: of the scores; by default head_dim ** -0.5.
@@ -166,7 +169,8 @@ def attention(
         head_dim,
         head_dim if head_dim_v is None else head_dim_v,
         dtype,
-        out or dtype,
+        dtype if dtype_kv is None else dtype_kv,
+        out or (dtype if dtype in ("f16", "bf16") else "f16"),
         float(head_dim) ** -0.5 if scale is None else float(scale),
         order,
         _all_of(masks),

@@ -34,7 +34,7 @@ _BUSY = 0.75
 """So large a share of the multiprocessors can read as fast as memory is."""
 
 _DEPTH_UNIT = 16
-"""Elements along the depth that one wgmma multiplies."""
+"""Values of 16 bits along the depth that one wgmma multiplies."""
 
 
 def choose(problem: AttentionProblem, spec: GpuSpec, target: Target) -> AttentionConfig:
@@ -50,6 +50,9 @@ def choose(problem: AttentionProblem, spec: GpuSpec, target: Target) -> Attentio
     few = _config(problem, spec, _ROWS, "pipelined", packed=packed)
     if rows <= _ROWS:
         return few
+    if problem.dtype_kv != problem.computed:
+        # Values are converted on their way to the second dot, which cannot come late then.
+        return _config(problem, spec, _MANY_ROWS, "pipelined", packed=packed)
     many = _config(problem, spec, _many_rows(problem.queries, depth), "attention", packed=packed)
     is_busy = _is_busy(_tiles(problem, many) * many.splits, spec)
     return many if is_busy or rows > _MANY_ROWS else few
@@ -131,4 +134,4 @@ def _splits(tiles: Int, keys: Int, columns: int, least: int, spec: GpuSpec) -> I
 
 def _fits_rings(problem: AttentionProblem) -> bool:
     """Return whether keys and values of a problem can pass through rings that TMA fills."""
-    return all(depth % _DEPTH_UNIT == 0 for depth in (problem.depth, problem.depth_v))
+    return problem.depth == problem.padded_depth and problem.depth_v % _DEPTH_UNIT == 0

@@ -21,14 +21,15 @@ Order = Literal["bshd", "bhsd"]
 
 _ORDERS = ("bshd", "bhsd")
 
-_DTYPES, _OUTPUTS = ("f16", "bf16"), ("f16", "bf16", "f32")
+_WIDE, _NARROW, _OUTPUTS = ("f16", "bf16"), ("f8E4M3FN", "f8E5M2"), ("f16", "bf16", "f32")
 _INDICES = ("batch", "head", "i", "j", "queries", "keys")
 _TENSORS = (
     *("q", "k", "v", "k_new", "v_new", "o"),
     *("lse", "lengths", "pages", "offsets_q", "offsets_kv"),
 )
 _STRIDED = ("q", "k", "v", "o")
-BYTES = {"f16": 2, "bf16": 2, "f32": 4}
+BYTES = {"f16": 2, "bf16": 2, "f32": 4, "f8E4M3FN": 1, "f8E5M2": 1}
+_DOT_BYTES = 32
 _DEPTH_UNIT, _LEAST_DEPTH, _MOST_DEPTH = 8, 16, 256
 
 
@@ -57,7 +58,8 @@ class AttentionProblem:
         heads_kv: of keys and values; each serves `heads / heads_kv` heads of queries.
         depth: elements of a query and of a key.
         depth_v: elements of a value.
-        dtype: element type of queries, keys and values.
+        dtype: element type of queries.
+        dtype_kv: element type of keys and values.
         out: element type of the result.
         scale: of the scores.
         order: of the dimensions of all tensors in memory.
@@ -80,6 +82,7 @@ class AttentionProblem:
     depth: int
     depth_v: int
     dtype: str
+    dtype_kv: str
     out: str
     scale: float
     order: str = "bshd"
@@ -119,11 +122,7 @@ class AttentionProblem:
                     f"attention: {name} is {sizes[name]}",
                     hint=f"a multiple of {_DEPTH_UNIT} from {_LEAST_DEPTH} to {_MOST_DEPTH}",
                 )
-        if self.dtype not in _DTYPES or self.out not in _OUTPUTS:
-            raise LegoError(
-                f"attention: from {self.dtype!r} to {self.out!r}",
-                hint=f"queries are of {' or '.join(_DTYPES)}, the result of {', '.join(_OUTPUTS)}",
-            )
+        self._check_types()
         if self.order not in _ORDERS:
             raise LegoError(
                 f"attention: the order {self.order!r} of dimensions in memory",
@@ -136,13 +135,50 @@ class AttentionProblem:
         self._check_function("mask", self.mask, _INDICES)
         self._check_function("score", self.score, ("score", *_INDICES))
 
+    def _check_types(self) -> None:
+        if self.dtype not in (*_WIDE, *_NARROW) or self.out not in _OUTPUTS:
+            raise LegoError(
+                f"attention: from {self.dtype!r} to {self.out!r}",
+                hint=f"queries are of {', '.join((*_WIDE, *_NARROW))}, the result of "
+                f"{', '.join(_OUTPUTS)}",
+            )
+        if self.dtype_kv not in _NARROW and self.dtype_kv != self.dtype:
+            raise LegoError(
+                f"attention: queries of {self.dtype} with keys of {self.dtype_kv!r}",
+                hint=f"keys are of the type of queries, or of {' or '.join(_NARROW)}",
+            )
+        if self.dtype in _NARROW and self.dtype_kv != self.dtype:
+            raise LegoError(
+                f"attention: queries of {self.dtype} with keys of {self.dtype_kv}",
+                hint="both of one type, or queries of f16",
+            )
+        unit = MAX_ACCESS_BYTES // BYTES[self.dtype_kv]
+        for name, depth in (("head_dim", self.depth), ("head_dim_v", self.depth_v)):
+            if depth % unit:
+                raise LegoError(
+                    f"attention: {name} is {depth}, of {self.dtype_kv}",
+                    hint=f"a multiple of {unit}: rows of {MAX_ACCESS_BYTES} bytes",
+                )
+
+    @property
+    def computed(self) -> str:
+        """The type in which exponentials and values are multiplied: one of 16 bits."""
+        return self.dtype if self.dtype in _WIDE else _WIDE[0]
+
+    @property
+    def padded_depth(self) -> int:
+        """The elements of a query's tile: a multiple of what matrix instructions multiply."""
+        unit = _DOT_BYTES // BYTES[self.dtype]
+        return -(-self.depth // unit) * unit
+
     def _check_strides(self) -> None:
         rank = 3 if self.is_ragged else 4
         for name, given in self.strides.items():
             if name not in _STRIDED:
                 raise LegoError(f"attention: strides of '{name}'", hint=f"of {', '.join(_STRIDED)}")
             *steps, last = tuple(given) or (0,)
-            unit = MAX_ACCESS_BYTES // BYTES[self.out if name == "o" else self.dtype]
+            types = {"q": self.dtype, "o": self.out}
+            unit = MAX_ACCESS_BYTES // BYTES[types.get(name, self.dtype_kv)]
             if (
                 len(steps) != rank - 1
                 or last != 1

@@ -146,7 +146,7 @@ class TensorLayouts:
         return {
             name: self._type(
                 name,
-                problem.dtype,
+                problem.dtype_kv,
                 self.new() if name.endswith("_new") else self.keys(name),
                 problem.depth if name[0] == "k" else problem.depth_v,
             )

@@ -65,6 +65,7 @@ from lego_mlir.mlir.tile_steps.kernels import (
 )
 
 _VIEWS = (tiles.CONVERT, tiles.TRANSPOSE)
+_CASTS = ("arith.extf", "arith.extsi", "arith.extui", "arith.truncf")
 _DOTS = (tiles.DOT, pipelines.DOT_ASYNC)
 
 
@@ -103,7 +104,10 @@ def _pipeline(
 
 
 def _feeds_dot(load: Any) -> bool:
-    """Return whether a loaded tile is an operand of a dot, perhaps converted or transposed."""
+    """Return whether a loaded tile is an operand of a dot.
+
+    It may be converted, transposed, or of another type before.
+    """
     if not is_tile(load.results[0]):
         return False
     pending = [load.results[0]]
@@ -111,7 +115,7 @@ def _feeds_dot(load: Any) -> bool:
         for use in pending.pop().uses:
             if use.owner.name in _DOTS and use.operand_number < 2:
                 return True
-            if use.owner.name in _VIEWS:
+            if use.owner.name in (*_VIEWS, *_CASTS):
                 pending.append(use.owner.results[0])
     return False
 

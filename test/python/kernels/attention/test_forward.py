@@ -243,7 +243,7 @@ def test_a_kernel_explains_itself() -> None:
         ({"heads_kv": 3}, "do not share 3 heads"),
         ({"head_dim": 12}, "head_dim is 12"),
         ({"head_dim": 512}, "head_dim is 512"),
-        ({"dtype": "f32"}, "from 'f32' to 'f32'"),
+        ({"dtype": "f32"}, "attention: from 'f32' to"),
         ({"order": "sbhd"}, "the order 'sbhd'"),
         ({"window": 3}, "a window needs causal=True"),
         ({"window": 0, "causal": True}, "window is a positive integer, not 0"),
