@@ -262,8 +262,10 @@ class Kernel(HostFunction):
             if self.pdl:
                 from lego_mlir.mlir.emit import nvvm
 
-                nvvm.griddepcontrol("launch_dependents")
+                # The next launch does not begin while this one waits: else CTAs of many launches
+                # would wait on multiprocessors where those of the first one should run.
                 nvvm.griddepcontrol("wait")
+                nvvm.griddepcontrol("launch_dependents")
             try:
                 result = call(self.__wrapped__, arguments)
             except (LegoError, TypeError) as e:

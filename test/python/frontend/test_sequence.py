@@ -67,7 +67,7 @@ def test_a_kernel_with_pdl_waits_before_it_accesses_memory() -> None:
     """The launch before it may still write what it reads, or read what it writes."""
     for body in doubled_twice().compile("sm_90a").ptx.split(".entry")[1:]:
         wait = body.index("griddepcontrol.wait")
-        assert body.index("griddepcontrol.launch_dependents") < wait
+        assert wait < body.index("griddepcontrol.launch_dependents")
         assert wait < body.index("ld.global")
 
 
