@@ -88,12 +88,22 @@ def test_8_bit_elements_along_k(dtype: str) -> None:
         (256, 136, WgmmaConfig((256, 136, 32), 2, 2, persistent_ctas=1)),
         (384, 104, WgmmaConfig((192, 104, 64), 3, 2, persistent_ctas=1, overlap_epilogue=True)),
         (64, 144, WgmmaConfig((64, 48, 64), 1, 2, split_k=2)),
+        (128, 16, WgmmaConfig((128, 16, 64), 1, 12, split_k=2)),
+        (128, 32, WgmmaConfig((64, 32, 64), 1, 16, split_k=4)),
     ],
     ids=str,
 )
 def test_every_wgmma_config_is_correct(m: int, n: int, config: WgmmaConfig) -> None:
     k = 192 * config.split_k
     check(matmul(m, n, k, b=OrderBy(Col(k, n)), config=config))
+
+
+@pytest.mark.parametrize("rows", [1, 7, 16])
+@pytest.mark.parametrize("b", [Row, Col])
+def test_few_rows_by_slices_of_k_in_a_cluster(rows: int, b: Any) -> None:
+    """Each CTA of the cluster stores the eight columns of C' that a wgmma has at least."""
+    config = WgmmaConfig((128, 16, 64), 1, 8, split_k=2, swap_ab=True)
+    check(matmul(rows, 264, 328, b=OrderBy(b(328, 264)), config=config))
 
 
 @pytest.mark.parametrize("n", [176, 208, 240, 152, 8])

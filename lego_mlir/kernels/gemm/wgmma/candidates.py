@@ -13,7 +13,13 @@ from math import sqrt
 import numpy as np
 
 from lego_mlir.hardware.dtypes import ELEMENT_BYTES
-from lego_mlir.hardware.limits import CACHE_LINE_BYTES, WARPGROUP_THREADS, WGMMA_K_BYTES, WGMMA_ROWS
+from lego_mlir.hardware.limits import (
+    CACHE_LINE_BYTES,
+    MMA_COLUMNS,
+    WARPGROUP_THREADS,
+    WGMMA_K_BYTES,
+    WGMMA_ROWS,
+)
 from lego_mlir.hardware.specs import GpuSpec
 from lego_mlir.hardware.targets import Target
 from lego_mlir.kernels.gemm.problem import Problem
@@ -83,7 +89,7 @@ def _variants(
     if consumers == 1:
         yield config(_FEW_STAGES), _WAVES
     for split_k in _SPLITS:
-        if tile[1] % (16 * split_k) == 0:
+        if tile[1] % (MMA_COLUMNS * split_k) == 0:
             yield config(_MAX_STAGES, split_k=split_k), _SINGLE
     for cluster in _FEW_CLUSTERS:  # the number of slices follows from the tiles
         yield config(_MAX_STAGES, cluster, split_k=2, split_k_through="l2"), _L2_SLICES
