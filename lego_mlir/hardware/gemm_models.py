@@ -19,6 +19,9 @@ class MmaModel:
         element_copy_clocks: clocks that are added to an iteration for each copy of less than 4
             bytes that a thread makes, which waits for its bytes.
         short_copy_clocks: clocks that are added for each copy of 4 or 8 bytes.
+        element_issue_clocks: clocks in which a CTA issues the former copy of all its threads,
+            while the other CTAs of its multiprocessor issue none.
+        short_issue_clocks: the same of the latter copy.
     """
 
     iteration_clocks: float
@@ -27,6 +30,8 @@ class MmaModel:
     store_bytes_per_clock: float
     element_copy_clocks: float
     short_copy_clocks: float
+    element_issue_clocks: float
+    short_issue_clocks: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +45,9 @@ class GemvModel:
         sm_bytes_per_us: bytes that a multiprocessor reads from the L2 cache in a microsecond.
         issue_bytes_per_us: bytes of A that a multiprocessor loads and multiplies in a microsecond
             by eight columns of B, if it only issues instructions.
-        column_tile_cost: what is added to that time, relatively, by each further eight columns.
+        column_tile_cost: what is added to that time, relatively, by each further eight columns,
+            where A is contiguous along k.
+        transposed_tile_cost: the same where it is not.
         b_load_cost: what a byte of B that a warp loads costs, as a fraction of a byte of A.
         row_shift_cost: factor on it where rows of A begin at different positions in a chunk.
         column_shift_cost: the same of columns of A.
@@ -48,8 +55,12 @@ class GemvModel:
         load_us: what each chunk that a lane loads in it adds to that.
         reduce_us: microseconds in which the warps' accumulators are added up.
         reduce_warp_us: what each warp along k adds to that.
+        sum_us: what each accumulator that a thread loads for that adds.
         tail_us: microseconds of an access after the K loop, where chunks are shifted.
         split_us: microseconds in which slices of k are added up through the L2 cache.
+        split_sum_us: what each accumulator of a thread adds to that.
+        pack_us: microseconds of the launch that packs B.
+        pack_bytes_per_us: bytes that it reads and writes in a microsecond.
         launch_us: microseconds of a launch besides its waves.
         norm: exponent with which times that overlap are added: 1 for their sum, more for the
             longest.
@@ -61,6 +72,7 @@ class GemvModel:
     sm_bytes_per_us: float
     issue_bytes_per_us: float
     column_tile_cost: float
+    transposed_tile_cost: float
     b_load_cost: float
     row_shift_cost: float
     column_shift_cost: float
@@ -68,8 +80,12 @@ class GemvModel:
     load_us: float
     reduce_us: float
     reduce_warp_us: float
+    sum_us: float
     tail_us: float
     split_us: float
+    split_sum_us: float
+    pack_us: float
+    pack_bytes_per_us: float
     launch_us: float
     norm: float
 

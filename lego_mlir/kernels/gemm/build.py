@@ -16,6 +16,7 @@ from lego_mlir.index import Int, Sym
 from lego_mlir.kernels.gemm.config import GemmConfig
 from lego_mlir.kernels.gemm.gemv.body import gemv_body
 from lego_mlir.kernels.gemm.gemv.config import GemvConfig
+from lego_mlir.kernels.gemm.gemv.packing import PACKED, Packing, pack_kernel
 from lego_mlir.kernels.gemm.kernel import Epilogue, Operand, TiledGemm, gemm_body
 from lego_mlir.kernels.gemm.matrices import ALIGNMENT, transposed
 from lego_mlir.kernels.gemm.planner import GEMV, HMMA, WGMMA, Plan
@@ -148,9 +149,13 @@ def build(
     if not repitched and not workspaces:
         return multiply
     names = {name: copy_name(name) for name in repitched}
+    before = [repitch_kernel(repitched)] if repitched else []
+    if PACKED in workspaces:
+        name = "a" if chosen.is_transposed else "b"
+        before.append(pack_kernel(Packing(problem), name, request.types[name], layout_b))
     return sequence(
         "matmul",
-        [*([repitch_kernel(repitched)] if repitched else []), multiply.on(**names)],
+        [*before, multiply.on(**names)],
         parameters={**request.types, **extra},
         workspaces={
             **{names[name]: repitch.workspace for name, repitch in repitched.items()},

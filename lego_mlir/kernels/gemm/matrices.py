@@ -63,7 +63,8 @@ def contiguous_dimension(layout: Layout) -> int:
 
 def is_plain(layout: Layout) -> bool:
     """Return whether a matrix, or each of a batch, is row-major or column-major without gaps."""
-    return any(bool(x.equals(OrderBy(Row(*x.dims)))) for x in (layout, transposed(layout)))
+    rows = layout if order_of(layout) == "row" else transposed(layout)
+    return bool(rows.equals(OrderBy(Row(*rows.dims))))
 
 
 def transposed(layout: Layout) -> Layout:

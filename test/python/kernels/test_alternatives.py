@@ -14,7 +14,7 @@ from lego_mlir.kernels import GemvConfig, matmul
 from lego_mlir.kernels.gemm import planner
 from lego_mlir.kernels.gemm.choice import Option
 from lego_mlir.kernels.gemm.gemv import heuristic
-from lego_mlir.kernels.gemm.gemv.config import warp_unit
+from lego_mlir.kernels.gemm.gemv.chunks import warp_unit
 from lego_mlir.kernels.gemm.problem import Problem
 
 PROBLEM = Problem(256, 32, 2048, "f16", "f16")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from lego_mlir.kernels import GemvConfig, matmul
 from lego_mlir.kernels.gemm import tuned_table
 from lego_mlir.kernels.gemm.gemv import body as gemv_body
 from lego_mlir.kernels.gemm.gemv import heuristic as gemv_heuristic
-from lego_mlir.kernels.gemm.gemv.config import warp_unit
+from lego_mlir.kernels.gemm.gemv.chunks import warp_unit
 from lego_mlir.kernels.gemm.problem import Problem
 from lego_mlir.runtime import dtypes
 
@@ -145,6 +146,52 @@ def test_rows_of_any_alignment_are_loaded_by_chunks(a: Any) -> None:
     (costs,) = kernel.run(device="sim", costs=True).costs
     wide = [row for row in costs.memory if "v4" in row.instruction.opcode]
     assert sum(row.bytes for row in wide) > 0.8 * 2 * m * k
+
+
+# ------------------------------------------------------------------------------------- packed B
+@pytest.mark.parametrize(("n", "k", "split_k"), [(5, 331, 1), (17, 402, 2), (30, 293, 1)])
+@pytest.mark.parametrize("b", [Row, Col])
+@pytest.mark.parametrize("a", [Row, Col])
+def test_a_packed_b(a: Any, b: Any, n: int, k: int, split_k: int) -> None:
+    """With 8 or 4 positions at which rows of A begin; columns of A with 8 or 2 (67 and 66)."""
+    m = 67 if k % 2 else 66
+    problem = Problem(m, n, k, "f16", "f16", order(a), order(b))
+    config = config_of(problem, 1, (1, 2 if a is Row else 8), 1, split_k)
+    orders = {"a": OrderBy(a(m, k)), "b": OrderBy(b(k, n))}
+    kernel = matmul(m, n, k, **orders, config=replace(config, packs_b=True))
+    assert len(kernel.compile("sm_90a").launches) == 2
+    check(kernel)
+
+
+@pytest.mark.parametrize("simulated", ["early", "random:2"])
+@pytest.mark.parametrize("dtype", ["bf16", "i8"])
+def test_a_packed_b_of_the_transposed_gemm(dtype: str, simulated: str) -> None:
+    """C of few rows: its kernel packs A."""
+    m, n, k = 3, 41, 501
+    problem = Problem(n, m, k, dtype, "f32" if dtype == "bf16" else "i32", "row", "col")
+    config = replace(config_of(problem, 1, (1, 2), 1), swap_ab=True, packs_b=True)
+    out = problem.out
+    check(matmul(m, n, k, dtype, out=out, b=OrderBy(Col(k, n)), config=config), simulated)
+
+
+def test_a_packed_b_is_loaded_by_vectors() -> None:
+    m, n, k = 64, 16, 1001
+    problem = Problem(m, n, k, "f16", "f16", "row", "col")
+    loads = {}
+    for packs_b in (False, True):
+        config = replace(config_of(problem, 1, (1, 4), 2), packs_b=packs_b)
+        kernel = matmul(m, n, k, b=OrderBy(Col(k, n)), config=config)
+        costs = kernel.run(device="sim", costs=True).costs[-1]
+        memory = [row for row in costs.memory if row.instruction.opcode.startswith("ld.global")]
+        loads[packs_b] = sum(row.requests for row in memory)
+    assert loads[True] < 0.6 * loads[False]
+
+
+def test_a_packed_b_is_for_shifted_rows() -> None:
+    for k in (512, 63):  # rows that begin with a chunk; a K loop of one iteration
+        config = replace(config_of(Problem(64, 4, k, "f16", "f16")), packs_b=True)
+        with pytest.raises(LegoError, match="packs_b is for an A"):
+            matmul(64, 4, k, config=config)
 
 
 # ---------------------------------------------------------------------------------- slices of k

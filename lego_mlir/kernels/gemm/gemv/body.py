@@ -28,8 +28,10 @@ from lego_mlir.frontend import (
 )
 from lego_mlir.hardware.limits import MMA_COLUMNS
 from lego_mlir.index import minimum
-from lego_mlir.kernels.gemm.gemv.config import GROUPS, HALVES, THREADS, GemvConfig, shift_classes
+from lego_mlir.kernels.gemm.gemv.chunks import GROUPS, HALVES, THREADS, shift_classes
+from lego_mlir.kernels.gemm.gemv.config import GemvConfig
 from lego_mlir.kernels.gemm.gemv.fragments import AcrossK, AlongK, Fragments, Place
+from lego_mlir.kernels.gemm.gemv.packing import PACKED
 from lego_mlir.kernels.gemm.gemv.shifted import ShiftedAcrossK, ShiftedAlongK
 from lego_mlir.kernels.gemm.kernel import (
     Epilogue,
@@ -64,7 +66,6 @@ def gemv_body(
         operands: the parameters that the epilogue takes.
     """
     problem = gemm.problem
-    fragments = _fragments(problem, config, matrices)
     lanes = OrderBy(Row(*config.warps, GROUPS, THREADS))
 
     def matmul(a: Any, b: Any, c: Any, **values: Any) -> None:
@@ -74,7 +75,9 @@ def gemv_body(
         down, along, group, thread = lanes.inv(thread_id())
         k_warp = OrderBy(Row(config.split_k, config.warps[1])).apply(block_id("z"), along)
         place = Place(batch, (i, j), (down, k_warp), along, group, thread)
-        memory = [values.pop(name) for name in gemm.workspaces]
+        packed = values.pop(PACKED, None)
+        memory = [values.pop(name) for name in gemm.workspaces if name != PACKED]
+        fragments = _fragments(problem, config, matrices, packed)
         totals = tuple(zeros((HALVES * _PAIR,), accumulator) for _ in fragments.tiles)
 
         def step(n: Any, *carried: Value) -> tuple[Value, ...]:
@@ -109,12 +112,12 @@ def gemv_body(
     return matmul
 
 
-def _fragments(problem: Problem, config: GemvConfig, matrices: Matrices) -> Fragments:
+def _fragments(problem: Problem, config: GemvConfig, matrices: Matrices, packed: Any) -> Fragments:
     """Return how a warp loads its fragments."""
-    is_shifted = shift_classes(problem) > 1
-    if problem.a == "row":
-        return (ShiftedAlongK if is_shifted else AlongK)(problem, config, matrices)
-    return (ShiftedAcrossK if is_shifted else AcrossK)(problem, config, matrices)
+    if shift_classes(problem) > 1:
+        shifted = ShiftedAlongK if problem.a == "row" else ShiftedAcrossK
+        return shifted(problem, config, matrices, packed)
+    return (AlongK if problem.a == "row" else AcrossK)(problem, config, matrices)
 
 
 # ------------------------------------------------------------------------------- reduction

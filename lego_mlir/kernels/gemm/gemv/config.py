@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import gcd, prod
+from math import prod
 from typing import ClassVar
 
 from lego_mlir.algebra import Layout, OrderBy, RegP, Row
@@ -19,17 +19,17 @@ from lego_mlir.frontend import Workspace
 from lego_mlir.hardware.dtypes import ELEMENT_BYTES
 from lego_mlir.hardware.limits import MAX_CTA_THREADS, MMA_COLUMNS, MMA_ROWS, WARP_THREADS
 from lego_mlir.kernels.gemm.config import SLICE_ARRIVALS, SLICE_SUMS, GemmConfig
+from lego_mlir.kernels.gemm.gemv.chunks import (
+    CHUNK_BYTES,
+    GROUPS,
+    HALVES,
+    chunk_elements,
+    shift_classes,
+    warp_unit,
+)
+from lego_mlir.kernels.gemm.gemv.packing import PACKED, Packing
 from lego_mlir.kernels.gemm.problem import Problem
 from lego_mlir.kernels.gemm.rasterization import raster_groups
-
-CHUNK_BYTES = 16
-"""Bytes that a lane loads at once."""
-
-GROUPS, THREADS = 8, 4
-"""The lanes of a warp: eight groups of four threads (PTX ISA, matrix fragments of mma.m16n8)."""
-
-HALVES = MMA_ROWS // GROUPS
-"""Rows of a group in an `mma`: one of the upper eight rows, and one of the lower eight."""
 
 MAX_COLUMNS = 32
 """Columns of C that one CTA computes, at most."""
@@ -48,6 +48,8 @@ class GemvConfig(GemmConfig):
         swap_ab: whether the transposes are multiplied, C' = B' A'.
         split_k: slices of k, each computed by CTAs of their own, which add their accumulators
             through the L2 cache; the last one to arrive stores C.
+        packs_b: whether a kernel that runs first packs B, for an A whose rows (or columns) begin at
+            different positions in a chunk (`gemv.packing`).
     """
 
     tile: tuple[int, int, int]
@@ -56,6 +58,7 @@ class GemvConfig(GemmConfig):
     raster_group: int = 1
     swap_ab: bool = False
     split_k: int = 1
+    packs_b: bool = False
 
     schedule: ClassVar[str] = "gemv"
 
@@ -69,11 +72,12 @@ class GemvConfig(GemmConfig):
         return self.warps[1] * self.split_k
 
     def workspaces(self, problem: Problem, accumulator: str) -> Mapping[str, Workspace]:
+        found = {PACKED: Packing(problem).workspace} if self.packs_b else {}
         if self.split_k == 1:
-            return {}
+            return found
         tiles = prod(self.tiles(problem)) * problem.batch
         elements = self.output_rows(problem) * self.tile[1]
-        return {
+        return found | {
             SLICE_SUMS: Workspace(accumulator, (tiles, elements), zeroed=True),
             SLICE_ARRIVALS: Workspace("i32", (tiles,), zeroed=True),
         }
@@ -160,6 +164,12 @@ class GemvConfig(GemmConfig):
             )
         if self.split_k < 1:
             raise LegoError(f"{self}: split_k is a positive number")
+        if self.packs_b and (shift_classes(problem) == 1 or self.k_iterations(problem) < 2):
+            raise LegoError(
+                f"{self}: packs_b is for an A whose rows (or columns) are no multiples of "
+                f"{CHUNK_BYTES} bytes, and a K loop of several iterations",
+                hint="packs_b=False",
+            )
         if k != unit_k * self.k_warps * self.stages:
             raise LegoError(
                 f"{self}: {self.k_warps} warps that load {self.stages} chunks of k = {unit_k} each "
@@ -178,29 +188,5 @@ class GemvConfig(GemmConfig):
         tile, warps = ("×".join(map(str, sizes)) for sizes in (self.tile, self.warps))
         swapped = ", swapped operands" * self.swap_ab
         split = f", split-K {self.split_k} through the L2 cache" if self.split_k > 1 else ""
-        return f"tile {tile}, warps {warps}, stages {self.stages}{split}{swapped}"
-
-
-def chunk_elements(problem: Problem) -> int:
-    """Return the elements of A that a lane loads at once."""
-    return CHUNK_BYTES // ELEMENT_BYTES[problem.dtype]
-
-
-def shift_classes(problem: Problem) -> int:
-    """Return at how many different positions in a chunk the rows (or columns) of A begin.
-
-    If there are several, every so-manieth row begins at the same position, so warps load aligned
-    chunks of those, and B shifted. It is 1 if all rows begin with a chunk; and in a batch, and for
-    rows shorter than a chunk, whose elements are loaded as they are aligned.
-    """
-    chunk = chunk_elements(problem)
-    length = problem.k if problem.a == "row" else problem.m
-    if problem.batch > 1 or length < chunk:
-        return 1
-    return chunk // gcd(chunk, length)
-
-
-def warp_unit(problem: Problem) -> tuple[int, int]:
-    """Return the rows and the k that a warp multiplies at least, with whole chunks of A."""
-    chunk = chunk_elements(problem)
-    return (MMA_ROWS, THREADS * chunk) if problem.a == "row" else (GROUPS * chunk, 2 * chunk)
+        packed = ", packed B" * self.packs_b
+        return f"tile {tile}, warps {warps}, stages {self.stages}{split}{packed}{swapped}"

@@ -11,14 +11,8 @@ from lego_mlir.algebra import Layout, OrderBy, RegP, Row, ceildiv
 from lego_mlir.frontend import Value, concatenate, mma
 from lego_mlir.hardware.limits import MMA_K_BYTES
 from lego_mlir.index import minimum
-from lego_mlir.kernels.gemm.gemv.config import (
-    CHUNK_BYTES,
-    GROUPS,
-    HALVES,
-    THREADS,
-    GemvConfig,
-    chunk_elements,
-)
+from lego_mlir.kernels.gemm.gemv.chunks import CHUNK_BYTES, GROUPS, HALVES, THREADS, chunk_elements
+from lego_mlir.kernels.gemm.gemv.config import GemvConfig
 from lego_mlir.kernels.gemm.kernel import Matrices
 from lego_mlir.kernels.gemm.matrices import tile_index, tiled_matrices
 from lego_mlir.kernels.gemm.problem import Problem
@@ -57,10 +51,13 @@ class Fragments:
 
     Attributes:
         tiles: the `mma` tiles of a warp, by number of rows and of columns.
+        packed: the workspace of a packed B, in the kernel; `None` if B is not packed.
     """
 
-    def __init__(self, problem: Problem, config: GemvConfig, matrices: Matrices) -> None:
-        self.problem, self.config = problem, config
+    def __init__(
+        self, problem: Problem, config: GemvConfig, matrices: Matrices, packed: Any = None
+    ) -> None:
+        self.problem, self.config, self.packed = problem, config, packed
         self.rows, self.columns = config.row_tiles(problem), config.column_tiles()
         self.tiles = list(product(range(self.rows), range(self.columns)))
         self.chunk = chunk_elements(problem)
@@ -214,8 +211,10 @@ class AcrossK(Fragments):
     neighbours along k of one row, so that chunks are transposed in registers.
     """
 
-    def __init__(self, problem: Problem, config: GemvConfig, matrices: Matrices) -> None:
-        super().__init__(problem, config, matrices)
+    def __init__(
+        self, problem: Problem, config: GemvConfig, matrices: Matrices, packed: Any = None
+    ) -> None:
+        super().__init__(problem, config, matrices, packed)
         self.k_chunk = MMA_K_BYTES // CHUNK_BYTES * self.chunk // THREADS
         self.pairs = self.chunk // HALVES  # of rows of a chunk
 

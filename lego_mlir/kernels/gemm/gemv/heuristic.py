@@ -15,12 +15,8 @@ from lego_mlir.hardware.specs import GpuSpec, spec_of
 from lego_mlir.hardware.targets import Target
 from lego_mlir.kernels.gemm import tuned_table
 from lego_mlir.kernels.gemm.config import GemmConfig
-from lego_mlir.kernels.gemm.gemv.config import (
-    MAX_COLUMNS,
-    GemvConfig,
-    shift_classes,
-    warp_unit,
-)
+from lego_mlir.kernels.gemm.gemv.chunks import shift_classes, warp_unit
+from lego_mlir.kernels.gemm.gemv.config import MAX_COLUMNS, GemvConfig
 from lego_mlir.kernels.gemm.gemv.model import LIMITS, registers_of, times_of, work_of
 from lego_mlir.kernels.gemm.heuristic import fits
 from lego_mlir.kernels.gemm.problem import Problem
@@ -126,7 +122,7 @@ def enumerate_configs(
         if multiplied.n > MAX_COLUMNS:
             continue
         for config in _configs(multiplied, gpu):
-            config = replace(config, swap_ab=swap_ab)
+            config = replace(config, swap_ab=True) if swap_ab else config
             registers = registers_of(multiplied, config)
             room = min(_MAX_REGISTERS, SM_REGISTERS // config.threads)
             is_resident = registers <= _USABLE[multiplied.a] * room
@@ -153,14 +149,22 @@ def _configs(problem: Problem, gpu: GpuSpec) -> Iterator[GemvConfig]:
         if down * along > _MAX_WARPS or not is_useful:
             continue
         plain = GemvConfig((rows, columns, k), (down, along), stages)
-        yield plain
+        yield from _packed_too(problem, plain)
         if units * down > 1 or not 1 < along <= _MAX_SLICE_WARPS:
             continue
         tiles = prod(plain.tiles(problem)) * problem.batch
         for split_k in _SPLITS:
             is_useful = k * split_k < 2 * problem.k
             if is_useful and tiles * split_k <= _MAX_SLICES_PER_SM * gpu.multiprocessors:
-                yield replace(plain, tile=(rows, columns, k * split_k), split_k=split_k)
+                slices = replace(plain, tile=(rows, columns, k * split_k), split_k=split_k)
+                yield from _packed_too(problem, slices)
+
+
+def _packed_too(problem: Problem, config: GemvConfig) -> Iterator[GemvConfig]:
+    """Yield a config, and where that is of use also with a packed B."""
+    yield config
+    if shift_classes(problem) > 1 and config.k_iterations(problem) > 1:
+        yield replace(config, packs_b=True)
 
 
 def estimate(problem: Problem, config: GemvConfig, gpu: GpuSpec) -> GemvEstimate:

@@ -7,12 +7,12 @@ the slowest of
   iteration, and each run loses some bytes' time,
 - the port of a multiprocessor to the L2 cache, from which every CTA also reads the columns of B,
 - the instructions that load, transpose and multiply, more of them where rows of A begin at
-  different positions in a chunk,
+  different positions in a chunk, and where elements of B are loaded one by one,
 - the latency of an iteration: a warp loads the chunks of one while it multiplies those of another.
 
 By Little's law device memory is busy only if enough bytes are in flight, which is the last of
-these. The sum of the accumulators of the warps along k, and the launch, come on top. Times that
-overlap are joined by a p-norm.
+these. The sums of the accumulators of the warps along k, and of the slices of k, take their time
+for each element of C; these and the launch come on top. Times that overlap are joined by a p-norm.
 
 The constants are `GpuSpec.gemv_model`; `python -m bench calibrate` fits them to timings on a card.
 """
@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from math import ceil, prod
+from math import ceil, gcd, prod
 
 import numpy as np
 import numpy.typing as npt
@@ -30,15 +30,16 @@ from lego_mlir.hardware.dtypes import ELEMENT_BYTES
 from lego_mlir.hardware.gemm_models import GemvModel
 from lego_mlir.hardware.limits import MMA_K_BYTES, RESERVED_SHARED_BYTES, SM_REGISTERS
 from lego_mlir.hardware.specs import GpuSpec
-from lego_mlir.kernels.gemm.gemv.config import (
+from lego_mlir.kernels.gemm.gemv.chunks import (
     CHUNK_BYTES,
     HALVES,
     THREADS,
-    GemvConfig,
     chunk_elements,
     shift_classes,
     warp_unit,
 )
+from lego_mlir.kernels.gemm.gemv.config import GemvConfig
+from lego_mlir.kernels.gemm.gemv.packing import Packing
 from lego_mlir.kernels.gemm.problem import Problem
 
 Numbers = npt.NDArray[np.float64]
@@ -68,12 +69,14 @@ class Work:
         column_tiles: columns of an `mma` that a warp multiplies each chunk by, over eight.
         shifted: whether rows or columns of A begin at different positions in a chunk.
         rounds: iterations of a multiprocessor's slot for CTAs, one after the other.
-        loads: accesses by which a lane loads its chunks in an iteration; where they are shifted,
-            those of B element by element.
+        loads: accesses by which a lane loads its chunks in an iteration.
+        packed: bytes that the kernel moves which packs B; 0 without it.
         tail: accesses after the K loop, one by one, where chunks are shifted.
         waves: CTAs of that slot.
         along: warps along k, whose accumulators are added up.
+        summed: accumulators that a thread adds up, those of all warps along k.
         split: whether the CTAs of several slices of k add theirs up through the L2 cache.
+        added: accumulators that a thread adds up through it.
         in_flight: bytes of A that the warps of a multiprocessor load at the same time.
     """
 
@@ -87,10 +90,13 @@ class Work:
     shifted: Numbers
     rounds: Numbers
     loads: Numbers
+    packed: Numbers
     tail: Numbers
     waves: Numbers
     along: Numbers
+    summed: Numbers
     split: Numbers
+    added: Numbers
     in_flight: Numbers
 
     @staticmethod
@@ -132,12 +138,13 @@ def work_of(problem: Problem, configs: Sequence[GemvConfig], gpu: GpuSpec) -> Wo
         tile_k = config.tile[2] // config.split_k
         held = ctas_per_sm(problem, config, gpu)
         iterations = config.k_iterations(problem)
-        busy = min(gpu.multiprocessors, ctas)
+        busy = ctas / ceil(ctas / gpu.multiprocessors)  # shares of the busiest one
         waves = max(1.0, ctas / (gpu.multiprocessors * held))
         overlap = config.tile[0] / config.output_rows(problem)
         run = tile_k if by_row else config.tile[0]
         resident = min(held, -(-ctas // gpu.multiprocessors))
         loads_of_a, loads_of_b = chunks(problem, config), accesses_of_b(problem, config)
+        outputs = ceil(config.output_rows(problem) * config.tile[1] / config.threads)
         rows.append(
             (
                 moved,
@@ -150,10 +157,13 @@ def work_of(problem: Problem, configs: Sequence[GemvConfig], gpu: GpuSpec) -> Wo
                 is_shifted,
                 waves * iterations,
                 loads_of_a + loads_of_b,
+                Packing(problem).bytes if config.packs_b else 0,
                 _tail(problem, config) if is_shifted else 0,
                 ceil(waves),
                 config.warps[1],
+                outputs * config.warps[1],
                 config.split_k > 1,
+                outputs * (config.split_k > 1),
                 resident * config.threads * loads_of_a * CHUNK_BYTES,
             )
         )
@@ -172,7 +182,8 @@ def times_of(work: Work, model: GemvModel) -> Times:
     by_row = w.by_row > 0
     lost = np.where(by_row, x.row_run_bytes, x.column_run_bytes) / w.run
     shift = np.where(by_row, x.row_shift_cost, x.column_shift_cost)
-    issued = w.issued * (1 + x.column_tile_cost * (w.column_tiles - 1))
+    tile_cost = np.where(by_row, x.column_tile_cost, x.transposed_tile_cost)
+    issued = w.issued * (1 + tile_cost * (w.column_tiles - 1))
     issued = issued + x.b_load_cost * w.issued_b
     limits = (
         w.moved * (1 + lost) / x.memory_bytes_per_us,
@@ -181,9 +192,11 @@ def times_of(work: Work, model: GemvModel) -> Times:
         w.rounds * (x.latency_us + x.load_us * w.loads),
     )
     stream = sum(t**x.norm for t in limits) ** (1 / x.norm)
-    reduction = w.waves * (x.reduce_us + x.reduce_warp_us * w.along)
-    reduction = reduction + x.split_us * w.split + x.tail_us * w.tail
-    return Times(stream + reduction + x.launch_us, limits)
+    reduction = x.reduce_us + x.reduce_warp_us * w.along + x.sum_us * w.summed
+    reduction = w.waves * reduction + x.tail_us * w.tail
+    reduction = reduction + x.split_us * w.split + x.split_sum_us * w.added
+    packing = x.pack_us * (w.packed > 0) + w.packed / x.pack_bytes_per_us
+    return Times(stream + reduction + packing + x.launch_us, limits)
 
 
 def ctas_per_sm(problem: Problem, config: GemvConfig, gpu: GpuSpec) -> int:
@@ -201,11 +214,17 @@ def chunks(problem: Problem, config: GemvConfig) -> int:
 
 
 def accesses_of_b(problem: Problem, config: GemvConfig) -> int:
-    """Return the accesses by which a lane loads its part of B in one iteration."""
-    each = 1
-    if shift_classes(problem) > 1:
-        each = chunk_elements(problem) if problem.a == "row" else _neighbours(problem)
-    return config.stages * config.column_tiles() * each
+    """Return the accesses by which a lane loads its part of B in one iteration.
+
+    Its elements are neighbours along k. It loads as many of them at once as are neighbours in
+    memory, where all columns are aligned to them, or else if B is packed.
+    """
+    elements = chunk_elements(problem) if problem.a == "row" else _neighbours(problem)
+    is_along_k = problem.b == "col" or problem.n == 1
+    pitch = problem.k if problem.n > 1 else elements
+    together = gcd(elements, pitch) if is_along_k and shift_classes(problem) == 1 else 1
+    together = elements if config.packs_b else together
+    return config.stages * config.column_tiles() * (elements // together)
 
 
 def _tail(problem: Problem, config: GemvConfig) -> int:
@@ -231,6 +250,6 @@ def registers_of(problem: Problem, config: GemvConfig) -> int:
     accumulators = config.row_tiles(problem) * config.column_tiles() * 4
     a = chunks(problem, config) * words
     b = config.stages * config.column_tiles() * (words if along_k else words // 2)
-    if shift_classes(problem) > 1:
+    if shift_classes(problem) > 1 and not config.packs_b:
         b *= 2  # each element has a register until two are packed
     return accumulators + ceil(_BUFFERS * (a + b)) + _OTHER_REGISTERS

@@ -19,8 +19,10 @@ from typing import Any
 from lego_mlir.algebra import Layout, OrderBy, RegP, Row, ceildiv
 from lego_mlir.frontend import Value, choose, concatenate, zeros
 from lego_mlir.index import minimum
-from lego_mlir.kernels.gemm.gemv.config import GROUPS, THREADS, GemvConfig, shift_classes
+from lego_mlir.kernels.gemm.gemv.chunks import GROUPS, THREADS
+from lego_mlir.kernels.gemm.gemv.config import GemvConfig
 from lego_mlir.kernels.gemm.gemv.fragments import AcrossK, AlongK, Place
+from lego_mlir.kernels.gemm.gemv.packing import Packing
 from lego_mlir.kernels.gemm.kernel import Matrices
 from lego_mlir.kernels.gemm.matrices import tiled
 from lego_mlir.kernels.gemm.problem import Problem
@@ -34,9 +36,12 @@ class ShiftedAlongK(AlongK):
     neighbours if k is taken as a ring. They are loaded one by one.
     """
 
-    def __init__(self, problem: Problem, config: GemvConfig, matrices: Matrices) -> None:
-        super().__init__(problem, config, matrices)
-        self.classes = shift_classes(problem)
+    def __init__(
+        self, problem: Problem, config: GemvConfig, matrices: Matrices, packed: Any = None
+    ) -> None:
+        super().__init__(problem, config, matrices, packed)
+        self.packing = Packing(problem)
+        self.classes = self.packing.classes
         self.chunks = problem.k // self.chunk  # number 0 holds the beginning of the row
         along = config.k_warps
         self.steps = OrderBy(
@@ -122,6 +127,12 @@ class ShiftedAlongK(AlongK):
 
     def chunks_at(self, b: Any, place: Place, number: Any) -> list[Value]:
         """Load the elements of B that belong to a chunk of A, by column tile."""
+        if self.packed is not None:
+            vectors = self.packed.view(self.packing.layout)
+            return [
+                vectors[self.class_of(place), column, number - 1, :]
+                for column in self.b_columns(place)
+            ]
         flat = OrderBy(Row(self.chunks, self.chunk))
         shift = self.shift(place)
         at = [flat.apply(number, i) - shift for i in range(self.chunk)]
@@ -131,11 +142,13 @@ class ShiftedAlongK(AlongK):
 
     def shift(self, place: Place) -> Value:
         """Return the position in a chunk at which the rows of the CTA's class begin."""
-        k, tiles = self.problem.k, self.config.tiles(self.problem)[0]
-        of_tile = OrderBy(Row(tiles // self.classes, self.classes)).inv(place.tile[0])[1]
-        start = OrderBy(Row(self.classes, k)).apply(of_tile, 0)
-        shift: Value = OrderBy(Row(self.classes * k // self.chunk, self.chunk)).inv(start)[1]
+        shift: Value = self.packing.shift(self.class_of(place))
         return shift
+
+    def class_of(self, place: Place) -> Any:
+        """Return the class of the CTA's rows."""
+        tiles = self.config.tiles(self.problem)[0]
+        return OrderBy(Row(tiles // self.classes, self.classes)).inv(place.tile[0])[1]
 
 
 class ShiftedAcrossK(AcrossK):
@@ -144,12 +157,17 @@ class ShiftedAcrossK(AcrossK):
     The last column of A is loaded after the K loop: only there may a chunk go beyond the matrix.
     """
 
-    def __init__(self, problem: Problem, config: GemvConfig, matrices: Matrices) -> None:
-        super().__init__(problem, config, matrices)
-        self.classes = shift_classes(problem)
+    def __init__(
+        self, problem: Problem, config: GemvConfig, matrices: Matrices, packed: Any = None
+    ) -> None:
+        super().__init__(problem, config, matrices, packed)
+        self.packing = Packing(problem)
+        self.classes = self.packing.classes
         along = config.k_warps // self.classes
         steps = Row(self.iterations + 1, along, config.stages, THREADS, self.k_chunk)
         self.steps = OrderBy(steps)  # to the number of the column in its class
+        self.vectors = OrderBy(Row(self.iterations + 1, along, config.stages, THREADS))
+        self.along = OrderBy(Row(along, self.classes))
 
     @property
     def iterations(self) -> int:
@@ -170,6 +188,11 @@ class ShiftedAcrossK(AcrossK):
         ]
 
     def load_b(self, b: Any, place: Place, n: Any, stage: int) -> list[Value]:
+        if self.packed is not None:
+            vectors = self.packed.view(self.packing.layout)
+            warp, of_class = self.along.inv(place.warp[1])
+            number = self.vectors.apply(n, warp, stage, place.thread)
+            return [vectors[of_class, column, number, :] for column in self.b_columns(place)]
         at = self.a_columns(place, n, stage)
         return [
             concatenate([b.view(self.b)[k, column] for k in at]) for column in self.b_columns(place)
@@ -218,8 +241,7 @@ class ShiftedAcrossK(AcrossK):
 
     def a_columns(self, place: Place, n: Any, stage: int) -> list[Any]:
         """Return the columns of A whose chunks a lane loads in a stage."""
-        along = OrderBy(Row(self.config.k_warps // self.classes, self.classes))
-        warp, of_class = along.inv(place.warp[1])
+        warp, of_class = self.along.inv(place.warp[1])
         whole = OrderBy(Row(self.steps.size, self.classes))
         return [
             whole.apply(self.steps.apply(n, warp, stage, place.thread, neighbour), of_class)

@@ -183,8 +183,9 @@ def times_of(work: Work, model: MmaModel) -> Numbers:
         between = x.iteration_clocks + x.late_copy_clocks * (_AHEAD - ahead)
         between = between + x.element_copy_clocks * w.element_copies
         between = between + x.short_copy_clocks * w.short_copies
+        issued = x.element_issue_clocks * w.element_copies + x.short_issue_clocks * w.short_copies
         store = ctas * w.stored / x.store_bytes_per_clock
-        return w.iterations * (ctas * iteration + between) + store + x.cta_clocks
+        return w.iterations * (ctas * (iteration + issued) + between) + store + x.cta_clocks
 
     clocks = full * wave(w.held) + np.where(rest > 0, wave(rest), 0.0)
     times: Numbers = np.maximum(clocks / w.clocks_per_us, w.memory_us)
