@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from lego_mlir import runtime
-from lego_mlir.algebra.sizes import ceildiv, size_symbol
+from lego_mlir.algebra.sizes import size_symbol
 from lego_mlir.compiler.stages import DEFAULT_TARGET
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.frontend import (
@@ -26,6 +26,7 @@ from lego_mlir.kernels.attention.body import Body
 from lego_mlir.kernels.attention.config import AttentionConfig
 from lego_mlir.kernels.attention.heuristic import choose
 from lego_mlir.kernels.attention.masks import Mask
+from lego_mlir.kernels.attention.order import order_of
 from lego_mlir.kernels.attention.problem import (
     AttentionProblem,
     Cache,
@@ -208,10 +209,6 @@ def _kernel(
             f"AttentionConfig: {config.splits} splits of a ragged batch", hint="splits=1"
         )
     layouts = TensorLayouts(problem)
-    tiles = ceildiv(problem.queries * (problem.group if config.packed else 1), config.rows)
-    if problem.is_ragged:
-        tiles += 1  # the first tile of a sequence may begin before it does
-    heads = problem.heads_kv if config.packed else problem.heads
     inputs, results = layouts.inputs(), layouts.outputs(lse=lse)
     appended = layouts.appended() if problem.appends else {}
     before = {n: kind for n, kind in (inputs | appended).items() if n not in problem.arguments}
@@ -221,7 +218,7 @@ def _kernel(
     if config.is_split:
         own = {**inputs, **layouts.parts(config.splits)}
     forward = kernel(
-        grid=(tiles, heads, problem.batch * config.splits),
+        grid=(*order_of(problem, config).grid, problem.batch * config.splits),
         warps=config.warps,
         parameters=own,
         schedule=config.schedule,

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from lego_mlir import frontend as lg
-from lego_mlir.algebra import GenP, OrderBy, Row, reverse
+from lego_mlir.algebra import OrderBy, Row
 from lego_mlir.algebra.sizes import ceildiv
 from lego_mlir.index import maximum, minimum
 from lego_mlir.kernels.attention.config import AttentionConfig
 from lego_mlir.kernels.attention.masks import Interval, keys_seen
+from lego_mlir.kernels.attention.order import order_of
 from lego_mlir.kernels.attention.problem import AttentionProblem
 from lego_mlir.kernels.attention.tensors import MOST_TOKENS, TensorLayouts
 
@@ -83,7 +84,7 @@ class Work:
     ) -> None:
         self._problem, self._config = problem, config
         self.batch, self.split = OrderBy(Row(problem.batch, config.splits)).inv(lg.block_id("z"))
-        self.head, tile = lg.block_id("y"), lg.block_id("x")
+        self.head, tile = order_of(problem, config).head_and_tile()
         self.head_kv = self.head if config.packed else self.head // problem.group
         self._splits = arguments["parts"].shape[0] if config.is_split else 1
         stored = TensorLayouts(problem)
@@ -109,7 +110,7 @@ class Work:
             known = isinstance(problem.keys, int)
             end = arguments["lengths"][self.batch].below(problem.keys + 1 if known else MOST_TOKENS)
         self.queries, self.keys = Span(0, tokens_q), Span(0, end)
-        self.stored, self.tile = self.batch, self._in_order(tile)
+        self.stored, self.tile = self.batch, tile
 
     @property
     def _group(self) -> int:
@@ -134,20 +135,8 @@ class Work:
         query, member = OrderBy(Row(self._tokens_q, self._group)).inv(rows)
         return query, member
 
-    def _in_order(self, tile: Any) -> Any:
-        """Return the tile of queries of a CTA: CTAs with most keys begin first."""
-        tiles = ceildiv(self._tokens_q * self._group, self._config.rows)
-        if not isinstance(tiles, int):
-            return tile
-        seen = (self._visited(self._keys_seen(n)[0]) for n in (0, tiles - 1))
-        (start, end), (last_start, last_end) = seen
-        known = all(isinstance(n, int) for n in (start, end, last_start, last_end))
-        if not known or end - start >= last_end - last_start:
-            return tile
-        return OrderBy(GenP([tiles], reverse)).apply(tile)
-
-    def _keys_seen(self, tile: Any) -> tuple[Interval, Interval, Interval]:
-        """Return the keys that some query of a tile may see, those that all see, and all there are.
+    def _keys_seen(self) -> tuple[Interval, Interval, Interval]:
+        """Return the keys that some query of the CTA may see, those that all see, and its own.
 
         The mask says the first two, the length of the sequence the last one.
         """
@@ -156,7 +145,7 @@ class Work:
         if problem.mask is not None:
             first, last = (
                 row // self._group - self.queries.first
-                for row in self._ends(tile, self._config.rows)
+                for row in self._ends(self.tile, self._config.rows)
             )
             first = maximum(first, 0) if problem.is_ragged else first
             last = minimum(last, self.queries.count - 1)
@@ -173,9 +162,14 @@ class Work:
 
         Where the schedule wants one and there is none, it is one that is masked whole.
         """
-        some, whole, own = self._keys_seen(self.tile)
+        some, whole, own = self._keys_seen()
         columns, total = self._config.columns, self._total
-        first, last = self._visited(some)
+        first: Any = 0
+        if some.first is not None:
+            first = minimum(maximum(some.first // columns, 0), total - 1)
+        last: Any = total - 1
+        if some.last is not None:
+            last = minimum(maximum(some.last // columns, -1), total - 1)
         if self._problem.is_ragged:
             start, _ = self._ends(self.tile, self._config.rows)
             last = lg.where(start < self.queries.end * self._group, last, first - 1)
@@ -197,17 +191,6 @@ class Work:
         """Whether tiles are known to divide the keys."""
         tokens = self._tokens_kv
         return isinstance(tokens, int) and tokens % self._config.columns == 0
-
-    def _visited(self, some: Interval) -> tuple[Any, Any]:
-        """Return the first and the last tile of keys that some query sees."""
-        columns, total = self._config.columns, self._total
-        first: Any = 0
-        if some.first is not None:
-            first = minimum(maximum(some.first // columns, 0), total - 1)
-        last: Any = total - 1
-        if some.last is not None:
-            last = minimum(maximum(some.last // columns, -1), total - 1)
-        return first, last
 
     def cut(self, blocks: Blocks, block: Any) -> Any:
         """Return whether some query of the CTA does not see all keys of a tile."""

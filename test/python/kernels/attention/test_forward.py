@@ -11,6 +11,8 @@ from attention_reference import drawn, reference
 import lego_mlir as lg
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.kernels import AttentionConfig, attention
+from lego_mlir.kernels.attention.order import WorkOrder, order_of
+from lego_mlir.kernels.attention.problem import AttentionProblem
 from lego_mlir.runtime.simulator import Simulator
 
 TOLERANCE = 3e-3
@@ -220,14 +222,35 @@ def test_tiles_that_are_no_powers_of_two(rows: int, columns: int, warps: int, de
     check((1, 192, 170, 1, 1, depth), config=config, causal=True, seen=causal(192, 170))
 
 
-def test_the_tiles_of_most_keys_come_first() -> None:
-    def uses_first(**options: Any) -> bool:
-        kernel = attention(1, 256, 256, 1, 64, target="sm_90a", **options)
-        return "reverse" not in kernel.compilation().module_text
+def order(**options: Any) -> WorkOrder:
+    """Return the order of the CTAs of 4 heads of depth 64, whose keys and values have 32 MiB."""
+    sizes = {"batch": 1, "queries": 512, "keys": 1 << 15, "heads": 4, "heads_kv": 4, **options}
+    problem = AttentionProblem(**sizes, depth=64, depth_v=64, dtype="f16", out="f16", scale=1.0)
+    return order_of(problem, AttentionConfig(128, 64, 8))
 
-    assert uses_first()
-    assert uses_first(mask=lambda i, j: j >= i)
-    assert not uses_first(causal=True)
+
+def test_ctas_with_most_keys_begin_first() -> None:
+    assert order() == WorkOrder(4, 4)
+    assert order(mask=lambda i, j: j <= i) == WorkOrder(4, 4, 4, is_reversed=True)
+    assert order(mask=lambda i, j: j > i) == WorkOrder(4, 4, 4)
+    assert order(mask=lambda i, j: j - i == j) == WorkOrder(4, 4)
+    assert order(mask=lambda i, j: (j <= i) & (j > i - 3)) == WorkOrder(4, 4, 4, is_reversed=True)
+
+
+def test_heads_whose_keys_fit_the_cache_alternate() -> None:
+    def together(**options: Any) -> int:
+        return order(mask=lambda i, j: j <= i, **options).together
+
+    assert together(heads=8, heads_kv=8) == 4
+    assert together(heads=6, heads_kv=6) == 3
+    assert together(heads=8, heads_kv=2) == 8
+    assert together(keys=1 << 20) == 1
+
+
+def test_every_cta_has_its_own_rows() -> None:
+    """Three heads of two sequences, whose tiles alternate."""
+    config = AttentionConfig(32, 32, 2)
+    check((2, 96, 96, 3, 3, 16), config=config, causal=True, seen=causal(96, 96))
 
 
 def test_a_kernel_explains_itself() -> None:

@@ -1,0 +1,86 @@
+"""The order in which CTAs begin: those with most keys first.
+
+CTAs that begin last end last, so these have little to do. Then all heads take their longest tiles
+first, but only so many heads at a time as have their keys and values in the L2 cache together.
+(FlashAttention-3 and -4 order their work so, hopper/tile_scheduler.hpp.)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from lego_mlir import frontend as lg
+from lego_mlir.algebra import GenP, OrderBy, Row, reverse
+from lego_mlir.algebra.sizes import ceildiv
+from lego_mlir.index import Int
+from lego_mlir.kernels.attention.config import AttentionConfig
+from lego_mlir.kernels.attention.masks import keys_seen
+from lego_mlir.kernels.attention.problem import AttentionProblem
+
+_L2_BYTES = 32 << 20
+"""What keys and values of heads may have together, which is less than the L2 cache."""
+
+_ELEMENT_BYTES = 2
+
+
+@dataclass(frozen=True, slots=True)
+class WorkOrder:
+    """The order of a kernel's CTAs; the grid has tiles of several heads along x, and heads along y.
+
+    Attributes:
+        tiles: of queries.
+        heads: of the grid.
+        together: heads whose tiles alternate.
+        is_reversed: whether the last tiles of queries come first.
+    """
+
+    tiles: Int
+    heads: int
+    together: int = 1
+    is_reversed: bool = False
+
+    @property
+    def grid(self) -> tuple[Int, Int]:
+        """CTAs along x and y."""
+        return self.tiles * self.together, self.heads // self.together
+
+    def head_and_tile(self) -> tuple[Any, Any]:
+        """Return the head and the tile of queries of a CTA."""
+        head, tile = lg.block_id("y"), lg.block_id("x")
+        if self.together > 1:
+            tile, member = OrderBy(Row(self.tiles, self.together)).inv(tile)
+            head = OrderBy(Row(self.heads // self.together, self.together)).apply(head, member)
+        if self.is_reversed:
+            tile = OrderBy(GenP([self.tiles], reverse)).apply(tile)
+        return head, tile
+
+
+def order_of(problem: AttentionProblem, config: AttentionConfig) -> WorkOrder:
+    """Return the order of the CTAs of a kernel: that of the grid, if their work is not known."""
+    group = problem.group if config.packed else 1
+    heads = problem.heads_kv if config.packed else problem.heads
+    tiles = ceildiv(problem.queries * group, config.rows)
+    if problem.is_ragged:
+        return WorkOrder(tiles + 1, heads)  # the first one of a sequence may begin before it does
+    if not isinstance(tiles, int) or not isinstance(problem.keys, int):
+        return WorkOrder(tiles, heads)
+    first, last = (_keys_of(tile, problem, config.rows, group) for tile in (0, tiles - 1))
+    if first == last:
+        return WorkOrder(tiles, heads)
+    each = problem.keys * (problem.depth + problem.depth_v) * _ELEMENT_BYTES
+    fitting = _L2_BYTES * (1 if config.packed else problem.group) // each
+    together = max(n for n in range(1, heads + 1) if heads % n == 0 and n <= max(fitting, 1))
+    return WorkOrder(tiles, heads, together, first < last)
+
+
+def _keys_of(tile: int, problem: AttentionProblem, rows: int, group: int) -> int:
+    """Return how many keys some query of a tile is not known not to see."""
+    if problem.mask is None:
+        return int(problem.keys)
+    first, last = tile * rows // group, min((tile * rows + rows - 1) // group, problem.queries - 1)
+    known = {"queries": problem.queries, "keys": problem.keys}
+    some = keys_seen(problem.mask, first, last, known).some
+    start = 0 if some.first is None else max(some.first, 0)
+    end = problem.keys - 1 if some.last is None else min(some.last, problem.keys - 1)
+    return max(int(end - start) + 1, 0)
