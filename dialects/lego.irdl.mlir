@@ -317,7 +317,7 @@ irdl.dialect @lego {
   }
 
   // Whether `origin + index along the dimension` is below `size`, and below the limit, if there is
-  // one, of i1.
+  // one, of i1. `divisor = 16 : i64` says that 16 divides origin, size and limit.
   irdl.operation @in_range {
     %tile = irdl.base "!builtin.tensor"
     %index = irdl.is index

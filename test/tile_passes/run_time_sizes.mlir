@@ -7,7 +7,7 @@
 // CHECK: lego.load
 // CHECK-SAME: slice = array<i64: 1>
 // CHECK-SAME: tensor<256xf32, #lego.layout<
-// CHECK: lego.in_range"(%c0{{.*}}, %[[N]]) {dim = 0 : i64, size = 2147483647 : i64}
+// CHECK: lego.in_range"(%c0{{.*}}, %[[N]]) {dim = 0 : i64, divisor = 16 : i64, size = 2147483647 : i64}
 // CHECK: arith.select
 // CHECK: lego.reduce
 func.func @rows(%x: memref<?x?xf32> {lego.layout = #A, lego.bounds = array<i64: 0, 257>,

@@ -70,6 +70,7 @@ from lego_mlir.mlir.dialect.tile_operations.parts import (
 )
 from lego_mlir.mlir.dialect.tile_operations.readers import (
     dim_of,
+    divisor_of,
     identity_of,
     is_in_bounds,
     is_reverse,
@@ -168,6 +169,7 @@ __all__ = [
     "convert",
     "copy_parts",
     "dim_of",
+    "divisor_of",
     "dot",
     "end_reads",
     "extract_slice",

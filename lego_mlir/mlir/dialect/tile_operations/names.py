@@ -65,6 +65,7 @@ KINDS = ("add", "mul", "max", "min", "umax", "umin", "and", "or", "xor")
 MOST_COMBINED = 4
 """The most tiles that a lego.reduce_with, scan_with or sort_with combines together."""
 
+DIVISOR = "divisor"
 OPERAND_SEGMENTS = "operandSegmentSizes"
 RESULT_SEGMENTS = "resultSegmentSizes"
 

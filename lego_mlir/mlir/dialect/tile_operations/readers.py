@@ -7,6 +7,7 @@ from typing import Any
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.dialect.tile_operations.names import (
     DIM,
+    DIVISOR,
     IDENTITY,
     IN_BOUNDS,
     KIND,
@@ -37,6 +38,13 @@ def size_of(op: Any) -> int:
 def limit_of(op: Any) -> Any | None:
     """Return the value that a lego.in_range compares with, beside its bound."""
     return op.operands[1] if len(op.operands) > 1 else None
+
+
+def divisor_of(op: Any) -> int:
+    """Return what is known to divide the origin and the bounds of a lego.in_range."""
+    if DIVISOR not in op.attributes:
+        return 1
+    return ir.IntegerAttr(op.attributes[DIVISOR]).value  # type: ignore[no-any-return]
 
 
 def kind_of(op: Any) -> str:

@@ -18,6 +18,7 @@ from lego_mlir.mlir.dialect.tile_operations.names import (
     BROADCAST,
     CONVERT,
     DIM,
+    DIVISOR,
     DOT,
     EXTRACT_SLICE,
     FILL,
@@ -71,7 +72,13 @@ def iota(kind: Any, dim: int, location: Any = None) -> Any:
 
 
 def in_range(
-    kind: Any, origin: Any, dim: int, size: int, location: Any = None, limit: Any = None
+    kind: Any,
+    origin: Any,
+    dim: int,
+    size: int,
+    location: Any = None,
+    limit: Any = None,
+    divisor: int = 1,
 ) -> Any:
     """Build the tile of i1, of type `kind`, of whether `origin + index` is below `size`.
 
@@ -82,8 +89,11 @@ def in_range(
         size: a number.
         location: of the operation.
         limit: an index value that the sum is to be below, too.
+        divisor: of origin, size and limit: so many neighbours are in range together.
     """
     attributes = {DIM: i64(dim), SIZE: i64(size)}
+    if divisor > 1:
+        attributes[DIVISOR] = i64(divisor)
     operands = [origin] if limit is None else [origin, limit]
     return build(IN_RANGE, [kind], operands, attributes, location)[0]
 

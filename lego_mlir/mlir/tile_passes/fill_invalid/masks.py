@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from lego_mlir.index import construct
 from lego_mlir.mlir.bindings import arith, ir
 from lego_mlir.mlir.dialect import tile_operations as tiles
 from lego_mlir.mlir.emit.arith import Printer
@@ -104,8 +105,8 @@ class Masks:
             dim = bound.terms[0][0]
             size, limit = bound.size, None
             if not isinstance(size, int):
-                size, limit = _MOST, self._limit(bound, at)
-            return tiles.in_range(kind, origin, dim, size, limit=limit)
+                size, limit = _UNBOUNDED, self._limit(bound, at)
+            return tiles.in_range(kind, origin, dim, size, limit=limit, divisor=_divisor(bound))
         if not bound.terms:
             return tiles.full(kind, arith.CmpIOp(_SLT, origin, self._limit(bound, at)).result)
         return _compared(bound, origin, self._limit(bound, at), shape)
@@ -115,8 +116,20 @@ class Masks:
         return self._once(("size", bound.size), at, lambda: Printer(bound.values).print(bound.size))
 
 
-_MOST = (1 << 31) - 1
-"""What no index of a tile reaches."""
+_UNBOUNDED = (1 << 31) - 1
+"""What no index of a tile reaches; whatever divides the limit counts as dividing it."""
+
+_MOST_DIVISOR = 16
+"""Neighbours that are compared together, at most: registers are accessed by no wider vectors."""
+
+
+def _divisor(bound: Bound) -> int:
+    """Return a power of two that is known to divide the origin and the size of a bound."""
+    divisor = _MOST_DIVISOR
+    while any(construct.mod(x, divisor) != 0 for x in (bound.origin, bound.size)):
+        divisor //= 2
+    return divisor
+
 
 _SLT = 2
 """The number of arith.cmpi's signed `<`."""

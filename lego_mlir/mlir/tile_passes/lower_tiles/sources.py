@@ -8,10 +8,12 @@ becomes the coordinate of the thread's first register, by `lego.inv`, plus a con
 from __future__ import annotations
 
 from functools import partial, reduce
+from math import gcd
 from typing import Any
 
 from lego_mlir.algebra import OrderBy, Row
 from lego_mlir.analysis.distributed import DistributedLayout
+from lego_mlir.analysis.distributed.factors import Place
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
@@ -76,20 +78,28 @@ def lower_iota(op: Any, layout: DistributedLayout, threads: Threads) -> Fragment
 def lower_in_range(op: Any, origin: Any, layout: DistributedLayout, threads: Threads) -> Fragment:
     """Build whether `origin + index` is below a size, for each of the thread's elements.
 
-    `lego.mask` has the comparisons, so those that are proven are none.
+    `lego.mask` has the comparisons, so those that are proven are none. Neighbours that are in range
+    together have one.
     """
     dim, size, limit = tiles.dim_of(op), tiles.size_of(op), tiles.limit_of(op)
     padded = layout_attribute(OrderBy(Row(size)).TileBy([1], [_MOST]))
     first = build.binary("addi", origin, threads.coordinates(layout)[dim])
+    together = gcd(tiles.divisor_of(op), _alignment(layout, dim))
     zero = build.index(0)
     made: dict[int, Any] = {}
-    for x in coordinates(layout)[dim]:
-        if x not in made:
-            at = build.binary("addi", first, build.index(x)) if x else first
-            holds = [dialect.mask(padded, [zero, at])] if limit is None or size < _MOST else []
-            holds += [] if limit is None else [build.compare("slt", at, limit)]
-            made[x] = reduce(partial(build.binary, "andi"), holds)
-    return of_elements(layout, [made[x] for x in coordinates(layout)[dim]])
+    places = [x - x % together for x in coordinates(layout)[dim]]
+    for x in dict.fromkeys(places):
+        at = build.binary("addi", first, build.index(x)) if x else first
+        holds = [dialect.mask(padded, [zero, at])] if limit is None or size < _MOST else []
+        holds += [] if limit is None else [build.compare("slt", at, limit)]
+        made[x] = reduce(partial(build.binary, "andi"), holds)
+    return of_elements(layout, [made[x] for x in places])
+
+
+def _alignment(layout: DistributedLayout, dim: int) -> int:
+    """Return what divides the coordinate of every thread's first element along a dimension."""
+    strides = (f.stride for place, f in layout.factors_of(dim) if place is not Place.REGISTER)
+    return gcd(*strides)  # 0 if it is always the first
 
 
 _MOST = (1 << 31) - 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
 import lego_mlir as lg
@@ -201,3 +202,24 @@ def test_tiles_are_made_of_the_sizes_of_others() -> None:
         x[lg.block_id(), :] = lg.where(row > 0, total, 0) / x.shape[1].to("f32")
 
     assert '"lego.store"' in module_of(row_kernel(body))
+
+
+ROW = lg.Tensor["f32", "M, N<=1024"]
+
+
+@lg.kernel(grid=lambda x: x.shape[0], warps=4)
+def exponentials(x: ROW, y: ROW) -> None:  # type: ignore[valid-type]
+    row = lg.exp(x[lg.block_id(), :])
+    y[lg.block_id(), :] = row / lg.sum(row)
+
+
+def test_neighbours_are_compared_with_the_end_together() -> None:
+    """Where 16 divides a row, the elements of a vector are in range together."""
+    counts = {n: exponentials.compile(sizes={"N": n}).ptx.count("setp") for n in (1000, 1008)}
+    assert counts[1008] <= 5  # two vectors are loaded, filled and stored, and a thread adds up
+    assert counts[1000] >= counts[1008] + 6
+    for n in (3, 16, 304, 1008):
+        x = np.random.default_rng(n).standard_normal((1, n)).astype(np.float32)
+        y = np.full_like(x, np.nan)
+        exponentials(x, y, device="sim")
+        np.testing.assert_allclose(y, np.exp(x) / np.exp(x).sum(), rtol=1e-5)
