@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from math import gcd
 from typing import TYPE_CHECKING
 
@@ -80,3 +81,5 @@ def _turns(case: RowsCase) -> Iterator[tuple[str, RowsConfig]]:
                     name = f"{rows}x{warps} c{cluster} /{count} a{ahead}"
                     config = RowsConfig(rows, warps, cluster=cluster, ctas=count, ahead=ahead)
                     yield name, config
+                    if ahead > 1:
+                        yield f"{name} together", replace(config, together=ahead)

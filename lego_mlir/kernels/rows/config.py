@@ -23,6 +23,7 @@ class RowsConfig:
             has its rows only. A kernel that adds up columns has such CTAs.
         ahead: turns whose rows such a CTA loads before it works on those of one. In other CTAs with
             whole rows, whether what belongs to columns is loaded before statistics are computed.
+        together: turns whose rows have their statistics in one round trip.
         reason: why it was chosen.
     """
 
@@ -34,6 +35,7 @@ class RowsConfig:
     cluster: int = 1
     ctas: int = 0
     ahead: int = 0
+    together: int = 1
     reason: str = "given"
 
     def __post_init__(self) -> None:
@@ -41,7 +43,7 @@ class RowsConfig:
             n = getattr(self, name)
             if type(n) is not int or n < 1 or n & (n - 1):
                 raise LegoError(f"RowsConfig: {name} is a power of two, not {n!r}")
-        for name, least in (("warps", 1), ("ctas", 0), ("ahead", 0)):
+        for name, least in (("warps", 1), ("ctas", 0), ("ahead", 0), ("together", 1)):
             n = getattr(self, name)
             if type(n) is not int or n < least:
                 raise LegoError(f"RowsConfig: {name} is an integer from {least} on, not {n!r}")

@@ -9,6 +9,8 @@ among the CTAs of a cluster, or read again.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from lego_mlir.hardware.limits import MAX_ACCESS_BYTES, WARP_THREADS
 from lego_mlir.kernels.rows.config import RowsConfig
 from lego_mlir.kernels.rows.problem import RowsProblem
@@ -24,15 +26,51 @@ _READ_WHOLE, _READ_HELD = 1024, 8192
 _HELD_ELEMENTS = 64
 """Elements of a thread, of all inputs together, before a row is read again."""
 
+_HELD_ALONE = 96
+"""The same where statistics follow one another, and what belongs to columns them."""
+
 _BUSY_THREADS = 132 * 1024
 """Threads that keep all multiprocessors busy: below, rows are divided among more of them."""
 
-_SUM_TABLE = {
-    1: ((512, 16, 4, 528), (4096, 32, 8, 132), (8192, 16, 16, 132)),
-    2: ((1024, 16, 4, 396), (4096, 16, 8, 264), (8192, 16, 16, 132)),
-}
-"""By how many outputs are sums of columns: the longest row of 16 bits, the elements of a thread,
-warps, and CTAs."""
+
+class _Turns(NamedTuple):
+    """How a kernel adds up columns.
+
+    Attributes:
+        longest: bytes of the longest row that it is for.
+        held: bytes of a row that a thread has; of longer rows the CTAs of a cluster have parts.
+        warps: of a CTA.
+        ctas: CTAs, or clusters.
+        ahead: turns that are loaded ahead.
+        together: turns whose statistics take one round trip.
+    """
+
+    longest: int
+    held: int
+    warps: int
+    ctas: int
+    ahead: int = 1
+    together: int = 1
+
+
+_LONG = _Turns(65536, 64, 8, 128), _Turns(131072, 64, 8, 64), _Turns(262144, 64, 8, 32)
+_SUMS = {
+    (1, 2): (
+        _Turns(1024, 32, 4, 528), _Turns(4096, 16, 8, 264, 3), _Turns(16384, 32, 16, 132),
+        _Turns(32768, 64, 8, 132), *_LONG,
+    ),
+    (1, 4): (
+        _Turns(1024, 32, 4, 528), _Turns(16384, 32, 16, 132), _Turns(32768, 64, 8, 132), *_LONG,
+    ),
+    (2, 2): (
+        _Turns(2048, 16, 16, 132, 2, 2), _Turns(8192, 32, 8, 264, 2, 2), _Turns(16384, 64, 8, 264),
+        *_LONG,
+    ),
+    (2, 4): (
+        _Turns(4096, 32, 4, 528), _Turns(16384, 32, 16, 132, 2), _Turns(32768, 64, 8, 132), *_LONG,
+    ),
+}  # fmt: skip
+"""By how many outputs are sums of columns, and the bytes of an element."""
 
 _GROUP_VECTOR = 8
 """Elements of a thread in a piece of a row that has groups."""
@@ -56,15 +94,24 @@ def choose(problem: RowsProblem) -> RowsConfig:
 
 def _choose_long(problem: RowsProblem) -> RowsConfig:
     """Return the config of long rows: in pieces, or divided among the CTAs of a cluster."""
-    inputs, n = len(problem.loaded_elementwise), problem.columns
-    for warps in (_MANY_WARPS, _MOST_WARPS) if _size(problem) < 4 else (_MOST_WARPS,):
+    inputs, n, is_wide = len(problem.loaded_elementwise), problem.columns, _size(problem) >= 4
+    by_column = len(problem.loaded_by_column)
+    if by_column > 1 and len(problem.stats) > 1 and inputs == 1:
+        # Reductions wait for all threads, then for what belongs to columns: many CTAs are best.
+        for warps in (_MANY_WARPS,) if is_wide else (_WARPS, _MANY_WARPS):
+            if n <= warps * WARP_THREADS * _HELD_ALONE:
+                return _pieces(problem, warps, 2, "pieces need few registers", held=True)
+    for warps in (_MOST_WARPS,) if is_wide else (_MANY_WARPS, _MOST_WARPS):
         # With one CTA on a multiprocessor, a second reduction leaves the memory idle.
-        is_alone = warps == _MOST_WARPS and _size(problem) < 4 and len(problem.stats) > 1
-        if n <= _held(warps, inputs) and not is_alone:
+        is_alone = warps == _MOST_WARPS and len(problem.stats) > 1 and not by_column
+        if n <= _held(warps, inputs) // (1 + is_wide) and (is_wide or not is_alone):
             return _pieces(problem, warps, 2, "pieces need few registers", held=True)
-    for cluster, held in ((4, 32), (8, 64), (16, 64)):
+    for cluster, held in ((4, 32), (8, 32 if is_wide else 64), (16, 64)):
         if n * inputs <= cluster * _MANY_WARPS * WARP_THREADS * held:
-            return RowsConfig(1, _MANY_WARPS, cluster=cluster, reason="CTAs divide a row")
+            # What is loaded earlier needs registers, of which shorter elements leave few.
+            ahead = int(is_wide and by_column > 0)
+            reason = "CTAs divide a row"
+            return RowsConfig(1, _MANY_WARPS, cluster=cluster, ahead=ahead, reason=reason)
     return _pieces(problem, _MOST_WARPS, 4, "a row does not fit in registers")
 
 
@@ -132,19 +179,25 @@ def _choose_tile(problem: RowsProblem) -> RowsConfig:
 
 def _choose_sums(problem: RowsProblem) -> RowsConfig:
     """Return the config of a kernel that adds up columns beside what it computes of rows."""
-    wide = _size(problem) // 2
-    table = _SUM_TABLE[min(2, len(problem.column_sums))]
-    found = next((row[1:] for row in table if problem.columns * wide <= row[0]), None)
+    size = _size(problem)
+    row = problem.columns * size
+    table = _SUMS[min(2, len(problem.column_sums)), min(4, max(2, size))]
+    found = next((turns for turns in table if row <= turns.longest), None)
     if found is None:
         return _choose_long(problem)
-    held, warps, ctas = found
-    threads = min(_threads(problem.columns, max(1, held // wide)), warps * WARP_THREADS)
-    rows = min(warps * WARP_THREADS // threads, 1 << (problem.many_rows - 1).bit_length())
-    ctas = min(ctas, -(-problem.many_rows // rows))
-    # Two sums, and what they are made of, leave no room in long rows.
-    is_ahead = problem.columns * wide < _MOST_WARPS * 512 or len(problem.column_sums) < 2
-    reason = f"{threads} threads a row"
-    return RowsConfig(rows, warps, ctas=ctas, ahead=int(is_ahead), reason=reason)
+    all_threads = found.warps * WARP_THREADS
+    threads = _threads(row, found.held)
+    most = 1 << (problem.many_rows - 1).bit_length()
+    rows, cluster = min(max(1, all_threads // threads), most), max(1, threads // all_threads)
+    return RowsConfig(
+        rows,
+        found.warps,
+        cluster=cluster,
+        ctas=min(found.ctas, -(-problem.many_rows // rows)),
+        ahead=found.ahead,
+        together=found.together,
+        reason=f"{threads} threads a row",
+    )
 
 
 def choose_for_columns(problem: RowsProblem) -> RowsConfig:

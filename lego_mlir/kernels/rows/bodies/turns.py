@@ -34,7 +34,8 @@ def rows_in_turns(
         finishes: whether it computes the other outputs, too. Then it holds whole rows.
 
     The loop carries the sums, and the rows of the next `config.ahead` turns, which are loaded
-    already. Its body has as many turns, whose rows have their statistics in one round trip.
+    already. Its body has as many turns, so that none of them is moved from register to register,
+    which would wait for its load. `config.together` of them have statistics in one round trip.
     """
     first, number = lg.block_id("x"), 0 if finishes else lg.block_id("y")
     shape = config.rows, problem.columns if finishes else config.columns
@@ -64,8 +65,9 @@ def rows_in_turns(
             pieces.append(piece_of(turn, {**fixed, **known}))
             following += fetch(turn + turns)
             sums = tuple(map(functools.partial(add, pieces[-1]), functions.values(), sums))
-        if finishes:
-            finish_whole(problem, pieces)
+            if finishes and (len(pieces) == config.together or k == turns - 1):
+                finish_whole(problem, pieces)
+                pieces = []
         return (*following, *sums)
 
     def add(piece: Piece, function: Function, before: Any) -> Any:

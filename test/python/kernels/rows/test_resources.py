@@ -49,7 +49,7 @@ def test_statistics_of_several_rows_take_one_round_trip() -> None:
     """The two sums of LayerNorm's gradient, of as many rows as are loaded ahead."""
     counts = []
     for ahead in (1, 2):
-        config = RowsConfig(1, 4, ctas=2, ahead=ahead)
+        config = RowsConfig(1, 4, ctas=2, ahead=ahead, together=ahead)
         ptx = layernorm_backward(64, 1024, "bf16", config=config).compile("sm_90a").ptx
         (sums,) = (x for x in ptx.split(".entry ") if "_sums(" in x.split("\n")[0])
         counts.append(sums.count("bar.sync"))
