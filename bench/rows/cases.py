@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
+
+from bench.rows.fusions import FUSIONS, HEAD, KEYS
 
 if TYPE_CHECKING:
     from lego_mlir.kernels import RowsConfig
     from lego_mlir.kernels.rows.builder import RowsKernel
 
-Role = Literal["element", "column", "row", "label"]
-"""What an argument has a number for; labels are numbers of columns."""
-
 _BYTES = {"f32": 4, "f16": 2, "bf16": 2}
 
-ARGUMENTS: dict[str, dict[str, Role]] = {
+ARGUMENTS: dict[str, dict[str, str]] = {
     "softmax": {"x": "element", "y": "element"},
     "rmsnorm": {"x": "element", "w": "column", "y": "element"},
     "layernorm": {"x": "element", "w": "column", "b": "column", "y": "element"},
@@ -31,10 +30,15 @@ ARGUMENTS: dict[str, dict[str, Role]] = {
     "cross_entropy_backward": {
         "logits": "element", "labels": "label", "lse": "row", "dloss": "row", "dlogits": "element",
     },
+    **{name: fusion.arguments for name, fusion in FUSIONS.items()},
 }  # fmt: skip
-"""The arguments of each kernel, in order."""
+"""What the arguments of each kernel have a number for, in order: each element, or a byte for each;
+each column; each row. Labels are numbers of columns. Keys have fewer heads than the matrix; each
+head has columns of its own, and angles at positions."""
 
-OUTPUTS = ("y", "loss", "dx", "dw", "db", "dlogits")
+OUTPUTS = (
+    "y", "loss", "dx", "dw", "db", "dlogits", "prenorm", "scale", "q_out", "k_out",
+)  # fmt: skip
 """The names of outputs. The gradient of softmax takes y, which is then an input."""
 
 
@@ -71,14 +75,25 @@ class RowsCase:
 
     @property
     def bytes(self) -> int:
-        """The bytes that it must move: of its matrices."""
-        matrices = [role for role in ARGUMENTS[self.kernel].values() if role == "element"]
-        return len(matrices) * self.rows * self.columns * _BYTES[self.dtype]
+        """The bytes that it must move: of its matrices, and of angles."""
+        element = _BYTES[self.dtype]
+        each = {
+            "element": self.columns * element,
+            "byte": self.columns,
+            "key": self.columns // KEYS * element,
+            "angle": HEAD // 2 * _BYTES["f32"],
+        }
+        return self.rows * sum(each.get(role, 0) for role in ARGUMENTS[self.kernel].values())
 
     def make(self, config: RowsConfig | None = None) -> RowsKernel:
         """Return the kernel."""
         from lego_mlir import kernels
 
+        if self.kernel in FUSIONS:
+            fused: RowsKernel = FUSIONS[self.kernel].make(
+                kernels, self.rows, self.columns, self.dtype
+            )
+            return fused
         options: dict[str, Any] = {"labels": "i64"} if "entropy" in self.kernel else {}
         made: RowsKernel = getattr(kernels, self.kernel)(
             self.rows, self.columns, self.dtype, config=config, **options
@@ -119,5 +134,10 @@ CASES = (
         case(kernel, "bf16", columns, rows)
         for columns, rows in ((4096, 1), (4096, 128), (8192, 32))
         for kernel in ("softmax", "rmsnorm", "layernorm", "cross_entropy")
+    ),
+    *(
+        case(kernel, "bf16", columns)
+        for kernel in FUSIONS
+        for columns in ((4096, 8192) if "rope" not in kernel else (4096,))
     ),
 )

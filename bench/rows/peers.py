@@ -6,11 +6,13 @@ Gradients of PyTorch are those of autograd, captured in a CUDA graph: kernels on
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from bench.case import COPIES
 from bench.peers.base import Absent
 from bench.rows.cases import RowsCase
+from bench.rows.fusions import FUSIONS
 
 PEERS = (*COPIES, "torch", "torch.compile", "quack")
 
@@ -65,7 +67,8 @@ def _forward(name: str, kernel: str, torch: Any) -> Callable[..., Any]:
         "layernorm": lambda x, w, b: functional.layer_norm(x, x.shape[-1:], w, b, 1e-5),
         "cross_entropy": lambda x, t: functional.cross_entropy(x, t, reduction="none"),
     }
-    function = eager[kernel]
+    fused = {n: partial(fusion.function, torch) for n, fusion in FUSIONS.items()}
+    function = {**eager, **fused}[kernel]
     if name == "torch":
         return function
     torch._dynamo.reset()  # it gives up on a function that it has compiled for many shapes
@@ -108,6 +111,9 @@ def _quack(case: RowsCase, tensors: Mapping[str, Any]) -> Callable[[], Any]:
         case "rmsnorm":
             w = t["w"].float()
             return lambda: rmsnorm_fwd(t["x"], w, eps=1e-6)
+        case "add_rmsnorm":
+            w = t["w"].float()
+            return lambda: rmsnorm_fwd(t["x"], w, residual=t["residual"], eps=1e-6)
         case "layernorm":
             w, b = t["w"].float(), t["b"].float()
             return lambda: layernorm_fwd(t["x"], w, b, eps=1e-5)

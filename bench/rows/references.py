@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from bench.rows.cases import ARGUMENTS, OUTPUTS
+from bench.rows.fusions import FUSIONS
+
 _EPSILON = {"rmsnorm": 1e-6, "layernorm": 1e-5}
 
 
@@ -27,6 +30,10 @@ def reference(kernel: str, tensors: Mapping[str, Any], torch: Any) -> dict[str, 
     """Return the outputs of a kernel by name."""
     t = {n: x.double() if x.is_floating_point() else x for n, x in tensors.items()}
     functional = torch.nn.functional
+    if kernel in FUSIONS:
+        roles = ARGUMENTS[kernel]
+        found = FUSIONS[kernel].function(torch, *(t[n] for n in roles if n not in OUTPUTS))
+        return dict(zip((n for n in roles if n in OUTPUTS), found, strict=True))
     match kernel:
         case "softmax":
             return {"y": t["x"].softmax(-1)}

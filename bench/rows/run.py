@@ -10,6 +10,7 @@ from typing import Any
 
 from bench.measure.comparison import one_line
 from bench.rows.cases import ARGUMENTS, CASES, RowsCase
+from bench.rows.fusions import HEAD, KEYS
 from bench.rows.manifest import MANIFEST
 from bench.rows.peers import peer
 from bench.rows.references import reference, saved
@@ -28,6 +29,10 @@ _CHECKED_ROWS = 512
 
 _DTYPES = {"f32": "float32", "f16": "float16", "bf16": "bfloat16"}
 _TOLERANCE = {"f32": 2e-5, "f16": 2e-3, "bf16": 1e-2}
+_BYTE_TOLERANCE = 4e-2
+
+_SHARED = ("column", "head", "angle")
+"""Roles of arguments that all rows share."""
 
 
 def run(
@@ -78,7 +83,8 @@ def _measure(
             calls[name](0)
             torch.cuda.synchronize()
             error = _error(case, tensors[0], torch)
-            if not error <= _TOLERANCE[case.dtype]:
+            has_bytes = "byte" in ARGUMENTS[case.kernel].values()
+            if not error <= (_BYTE_TOLERANCE if has_bytes else _TOLERANCE[case.dtype]):
                 wrong[name] = f"error {error:.3g}"
         for name in peers:
             try:
@@ -125,18 +131,31 @@ def _graph(call: Callable[[int], Any], sets: int, stream: Any) -> Graph:
 
 def _tensors(case: RowsCase, torch: Any, generator: Any) -> dict[str, Any]:
     """Return the arguments of a case by name; what a forward kernel saves is what it would be."""
-    sizes = {"element": (case.rows, case.columns), "column": (case.columns,)}
+    matrix = case.rows, case.columns
+    sizes = {
+        "element": matrix,
+        "byte": matrix,
+        "column": (case.columns,),
+        "key": (case.rows, case.columns // KEYS),
+        "head": (HEAD,),
+        "angle": (case.rows, HEAD // 2),
+    }
     found: dict[str, Any] = {}
     for name, role in ARGUMENTS[case.kernel].items():
         shape = sizes.get(role, (case.rows,))
         if role == "label":
             found[name] = torch.randint(0, case.columns, shape, generator=generator, device="cuda")
+        elif role == "position":
+            found[name] = torch.randperm(case.rows, generator=generator, device="cuda").int()
+        elif role == "byte":
+            found[name] = torch.empty(shape, device="cuda", dtype=torch.float8_e4m3fn)
         elif name in ("lse", "mean", "rstd"):
             found[name] = torch.cat(
                 [saved(case.kernel, name, part, torch).float() for part in _parts(found)]
             )
         else:
-            kind = torch.float32 if role == "row" else getattr(torch, _DTYPES[case.dtype])
+            is_wide = role in ("row", "angle")
+            kind = torch.float32 if is_wide else getattr(torch, _DTYPES[case.dtype])
             found[name] = torch.randn(shape, generator=generator, device="cuda", dtype=kind)
     if case.kernel == "softmax_backward":
         found["y"] = found["y"].softmax(-1)
@@ -160,7 +179,7 @@ def _error(case: RowsCase, tensors: dict[str, Any], torch: Any) -> float:
     worst = 0.0
     for end in ends:
         roles = ARGUMENTS[case.kernel]
-        part = {n: x if roles[n] == "column" else x[end] for n, x in inputs.items()}
+        part = {n: x if roles[n] in _SHARED else x[end] for n, x in inputs.items()}
         for name, want in reference(case.kernel, part, torch).items():
             found = tensors[name] if roles[name] == "column" else tensors[name][end]
             difference = (found.double() - want).abs().max() / want.abs().max()

@@ -1,0 +1,123 @@
+"""Fused kernels on rows: what one launch does beside a norm, or instead of several launches.
+
+The functions are PyTorch's, for torch and torch.compile; of f64 they are the references.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+HEAD = 128
+"""The size of a head."""
+
+KEYS = 4
+"""Heads of the queries for each of the keys."""
+
+EPSILON = 1e-6
+
+_LARGEST = 448.0
+"""The largest number of f8E4M3FN."""
+
+
+class Fusion(NamedTuple):
+    """A fused kernel.
+
+    Attributes:
+        arguments: the role of each, in order.
+        make: returns the kernel, of rows, columns and an element type.
+        function: returns the outputs in order, of PyTorch and the inputs.
+    """
+
+    arguments: dict[str, str]
+    make: Callable[[Any, int, int, str], Any]
+    function: Callable[..., tuple[Any, ...]]
+
+
+def _wide(x: Any) -> Any:
+    return x if x.element_size() == 8 else x.float()
+
+
+def _normalized(row: Any, w: Any) -> Any:
+    return row * (row.square().mean(-1, keepdim=True) + EPSILON).rsqrt() * _wide(w)
+
+
+def _add_rmsnorm(torch: Any, x: Any, residual: Any, w: Any) -> tuple[Any, ...]:
+    row = _wide(x) + _wide(residual)
+    return _normalized(row, w).to(x.dtype), row.to(x.dtype)
+
+
+def _rmsnorm_quantized(torch: Any, x: Any, w: Any) -> tuple[Any, ...]:
+    row = _normalized(_wide(x), w)
+    scale = row.abs().amax(-1, keepdim=True) / _LARGEST
+    y = row / scale
+    return y if y.element_size() == 8 else y.to(torch.float8_e4m3fn), scale[..., 0]
+
+
+def _swiglu(torch: Any, gate: Any, up: Any) -> tuple[Any, ...]:
+    opened = _wide(gate)
+    return ((opened * torch.sigmoid(opened) * _wide(up)).to(gate.dtype),)
+
+
+def _rotated(torch: Any, x: Any, w: Any, cos: Any, sin: Any) -> Any:
+    heads = _wide(x).unflatten(-1, (-1, HEAD))
+    heads = heads if w is None else _normalized(heads, w)
+    a, b = heads.chunk(2, -1)
+    found = torch.cat([a * cos - b * sin, b * cos + a * sin], -1)
+    return found.flatten(-2).to(x.dtype)
+
+
+def _rope(torch: Any, q: Any, k: Any, position: Any, cos: Any, sin: Any) -> tuple[Any, ...]:
+    return _qk_norm_rope(torch, q, None, k, None, position, cos, sin)
+
+
+def _qk_norm_rope(
+    torch: Any, q: Any, wq: Any, k: Any, wk: Any, position: Any, cos: Any, sin: Any
+) -> tuple[Any, ...]:
+    cos, sin = (_wide(x)[position][:, None] for x in (cos, sin))
+    return _rotated(torch, q, wq, cos, sin), _rotated(torch, k, wk, cos, sin)
+
+
+def _make_rope(kernels: Any, rows: int, columns: int, dtype: str, norm: str | None) -> Any:
+    heads = columns // HEAD
+    return kernels.rope(
+        rows, heads, HEAD, dtype, positions=rows, keys=heads // KEYS, norm=norm, epsilon=EPSILON
+    )
+
+
+_ANGLES = {"position": "position", "cos": "angle", "sin": "angle"}
+
+FUSIONS = {
+    "add_rmsnorm": Fusion(
+        {
+            "x": "element", "residual": "element", "w": "column", "y": "element",
+            "prenorm": "element",
+        },
+        lambda kernels, m, n, dtype: kernels.rmsnorm(m, n, dtype, residual=dtype, epsilon=EPSILON),
+        _add_rmsnorm,
+    ),
+    "rmsnorm_quantized": Fusion(
+        {"x": "element", "w": "column", "y": "byte", "scale": "row"},
+        lambda kernels, m, n, dtype: kernels.rmsnorm_quantized(m, n, dtype, epsilon=EPSILON),
+        _rmsnorm_quantized,
+    ),
+    "swiglu": Fusion(
+        {"gate": "element", "up": "element", "y": "element"},
+        lambda kernels, m, n, dtype: kernels.swiglu(m, n, dtype),
+        _swiglu,
+    ),
+    "rope": Fusion(
+        {"q": "element", "k": "key", **_ANGLES, "q_out": "element", "k_out": "key"},
+        lambda kernels, m, n, dtype: _make_rope(kernels, m, n, dtype, None),
+        _rope,
+    ),
+    "qk_norm_rope": Fusion(
+        {
+            "q": "element", "wq": "head", "k": "key", "wk": "head", **_ANGLES, "q_out": "element",
+            "k_out": "key",
+        },
+        lambda kernels, m, n, dtype: _make_rope(kernels, m, n, dtype, dtype),
+        _qk_norm_rope,
+    ),
+}  # fmt: skip
+"""By name."""
