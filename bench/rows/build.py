@@ -39,7 +39,7 @@ def build(folder: Path, only: Sequence[str], target: str, *, sweep: bool) -> int
             files[name] = f"{case.name}-{number}.lego"
             artifact.save(folder / files[name])
         how = case.make().explain().splitlines()
-        found[case.name] = {"files": files, "how": next(x for x in how if " warps (" in x)}
+        found[case.name] = {"files": files, "how": next((x for x in how if " warps (" in x), "")}
         print(case.name, ", ".join(files), found[case.name]["how"], flush=True)
     manifest = {"commit": commit(), "cases": found}
     (folder / MANIFEST).write_text(json.dumps(manifest, indent=1))

@@ -110,8 +110,9 @@ def _choose_long(problem: RowsProblem) -> RowsConfig:
         if n * inputs <= cluster * _MANY_WARPS * WARP_THREADS * held:
             # What is loaded earlier needs registers, of which shorter elements leave few.
             ahead = int(is_wide and by_column > 0)
+            warps = _MOST_WARPS if ahead and held > 32 else _MANY_WARPS
             reason = "CTAs divide a row"
-            return RowsConfig(1, _MANY_WARPS, cluster=cluster, ahead=ahead, reason=reason)
+            return RowsConfig(1, warps, cluster=cluster, ahead=ahead, reason=reason)
     return _pieces(problem, _MOST_WARPS, 4, "a row does not fit in registers")
 
 
