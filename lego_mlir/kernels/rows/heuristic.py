@@ -106,7 +106,7 @@ def _choose_long(problem: RowsProblem) -> RowsConfig:
         is_alone = warps == _MOST_WARPS and len(problem.stats) > 1 and not by_column
         if n <= _held(warps, inputs) // (1 + is_wide) and (is_wide or not is_alone):
             return _pieces(problem, warps, 2, "pieces need few registers", held=True)
-    for cluster, held in ((4, 32), (8, 32 if is_wide else 64), (16, 64)):
+    for cluster, held in ((4, 32), *(((8, 32), (16, 32)) if is_wide else ((8, 64),)), (16, 64)):
         if n * inputs <= cluster * _MANY_WARPS * WARP_THREADS * held:
             # What is loaded earlier needs registers, of which shorter elements leave few.
             ahead = int(is_wide and by_column > 0)
