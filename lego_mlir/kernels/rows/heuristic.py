@@ -56,8 +56,9 @@ class _Turns(NamedTuple):
 _LONG = _Turns(65536, 64, 8, 128), _Turns(131072, 64, 8, 64), _Turns(262144, 64, 8, 32)
 _SUMS = {
     (1, 2): (
-        _Turns(1024, 32, 4, 528), _Turns(4096, 16, 8, 264, 3), _Turns(16384, 32, 16, 132),
-        _Turns(32768, 64, 8, 132), *_LONG,
+        _Turns(512, 32, 4, 528), _Turns(1024, 16, 8, 264, 2, 2), _Turns(2048, 16, 8, 264, 3),
+        _Turns(4096, 16, 8, 264, 2, 2), _Turns(16384, 32, 16, 132), _Turns(32768, 64, 8, 132),
+        *_LONG,
     ),
     (1, 4): (
         _Turns(1024, 32, 4, 528), _Turns(16384, 32, 16, 132), _Turns(32768, 64, 8, 132), *_LONG,
@@ -96,7 +97,8 @@ def _choose_long(problem: RowsProblem) -> RowsConfig:
     """Return the config of long rows: in pieces, or divided among the CTAs of a cluster."""
     inputs, n, is_wide = len(problem.loaded_elementwise), problem.columns, _size(problem) >= 4
     by_column = len(problem.loaded_by_column)
-    if by_column > 1 and len(problem.stats) > 1 and inputs == 1:
+    many = problem.many_rows * _WARPS * WARP_THREADS >= _BUSY_THREADS
+    if many and by_column > 1 and len(problem.stats) > 1 and inputs == 1:
         # Reductions wait for all threads, then for what belongs to columns: many CTAs are best.
         for warps in (_MANY_WARPS,) if is_wide else (_WARPS, _MANY_WARPS):
             if n <= warps * WARP_THREADS * _HELD_ALONE:
