@@ -111,9 +111,9 @@ def attention(
             logarithm of the sum of the exponentials of each query's scores.
         lengths: the kernel has an argument `lengths` behind v, i32 [batch]: how many keys each
             sequence has, at most seq_kv, which is not checked.
-        page_size: k and v are caches of pages of so many keys: [pages, page_size, heads_kv, …]. The
-            kernel has an argument `pages` behind `lengths`, i32 [batch, ceil(seq_kv / page_size)]:
-            the pages of each sequence.
+        page_size: k and v are caches of pages of so many keys, a multiple of 16, best of 64:
+            [pages, page_size, heads_kv, …]. The kernel has an argument `pages` behind `lengths`,
+            i32 [batch, ceil(seq_kv / page_size)]: the pages of each sequence.
         pages: the pages of a cache; `None` if each launch takes them from k.
         ragged: sequences of different lengths follow one another: tensors are [tokens, heads, …],
             `lse` is [heads, tokens]. Behind v the kernel has arguments `offsets_q` and

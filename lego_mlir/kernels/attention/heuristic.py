@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import gcd
 
 from lego_mlir.algebra.sizes import ceildiv
 from lego_mlir.hardware.specs import GpuSpec
@@ -70,7 +71,7 @@ def _config(
     else:
         columns = _COLUMNS if depth <= _DEEP else _COLUMNS // 2
     if problem.cache is not None and problem.cache.page % columns:
-        columns = min(_COLUMNS, columns, problem.cache.page)
+        columns = gcd(_COLUMNS, columns, problem.cache.page)
     found = AttentionConfig(
         rows,
         columns,

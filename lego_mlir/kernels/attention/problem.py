@@ -29,7 +29,7 @@ _TENSORS = (
 )
 _STRIDED = ("q", "k", "v", "o")
 BYTES = {"f16": 2, "bf16": 2, "f32": 4, "f8E4M3FN": 1, "f8E5M2": 1}
-_DOT_BYTES = 32
+_DOT_BYTES, _PAGE_UNIT = 32, 16
 _DEPTH_UNIT, _LEAST_DEPTH, _MOST_DEPTH = 8, 16, 256
 
 
@@ -39,7 +39,7 @@ class Cache:
 
     Attributes:
         pages: that all sequences have together.
-        page: keys of a page, a power of two of at least 16.
+        page: keys of a page, a multiple of 16.
     """
 
     pages: Int
@@ -116,6 +116,14 @@ class AttentionProblem:
                 "keys evenly",
                 hint="heads_kv divides heads",
             )
+        if self.cache is not None:
+            page, pages = self.cache.page, self.cache.pages
+            if type(page) is not int or page < 1 or page % _PAGE_UNIT:
+                raise LegoError(
+                    f"attention: page_size is {page!r}", hint=f"a multiple of {_PAGE_UNIT} keys"
+                )
+            if not isinstance(pages, Expr) and (type(pages) is not int or pages < 1):
+                raise LegoError(f"attention: pages is a positive integer, not {pages!r}")
         for name in ("head_dim", "head_dim_v"):
             if sizes[name] % _DEPTH_UNIT or not _LEAST_DEPTH <= sizes[name] <= _MOST_DEPTH:
                 raise LegoError(

@@ -274,9 +274,12 @@ def test_a_kernel_explains_itself() -> None:
         ({"arguments": {"lse": lg.Tensor["f32", (4,)]}}, "may not have the name 'lse'"),
         ({"pages": 64, "lengths": True}, "a cache in pages needs their size"),
         (
-            {"page_size": 24, "pages": 4, "lengths": True, "config": AttentionConfig(16, 16, 1)},
-            "pages of 24 keys are no tiles of 16",
+            {"page_size": 48, "pages": 4, "lengths": True, "config": AttentionConfig(16, 32, 1)},
+            "pages of 48 keys are no tiles of 32",
         ),
+        ({"page_size": 24, "lengths": True}, "page_size is 24; a multiple of 16 keys"),
+        ({"page_size": 16, "pages": 0, "lengths": True}, "pages is a positive integer, not 0"),
+        ({"append": True}, "append=True, lengths=True"),
         ({"soft_cap": 1.0, "score": lambda score: score}, "leave soft_cap out"),
     ],
 )
