@@ -116,6 +116,7 @@ from lego_mlir.mlir.dialect.readers import (
 from lego_mlir.mlir.dialect.tile_operations import (
     BROADCAST,
     CONVERT,
+    COPY_PARTS,
     DOT,
     END_READS,
     FILL,
@@ -165,6 +166,7 @@ __all__ = [
     "COMPUTED",
     "CONVERT",
     "COPY_ASYNC",
+    "COPY_PARTS",
     "DIM",
     "DIVERGENT",
     "DOT",

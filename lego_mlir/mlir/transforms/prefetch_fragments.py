@@ -38,7 +38,7 @@ from typing import Any
 
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import arith, ir, scf
-from lego_mlir.mlir.modules import named_attributes
+from lego_mlir.mlir.modules import named_attributes, operations_in
 from lego_mlir.mlir.schedule.transform_step import TransformStep, transform
 from lego_mlir.mlir.tiles import accesses
 from lego_mlir.mlir.tiles.copies import PURE
@@ -47,6 +47,7 @@ from lego_mlir.mlir.tiles.structure import clone, known_size
 
 _WAIT, _BARRIER = "nvvm.cp.async.wait.group", "gpu.barrier"
 _LOADS = ("nvvm.ldmatrix", "nvgpu.ldmatrix", dialect.LOAD_MATRICES)
+_COPIES = (dialect.COPY_PARTS, "nvgpu.device_async_copy", "nvvm.cp.async.commit.group")
 _IN_REGISTERS = (
     *PURE,
     "math.",
@@ -88,6 +89,14 @@ def prefetch_fragments(step: TransformStep) -> list[list[Any]]:
     return []
 
 
+def _is_copying(op: Any) -> bool:
+    """Return whether an operation only makes asynchronous copies, if there is something to copy."""
+    if op.name != "scf.if" or list(op.results):
+        return False
+    inside = [inner.name for inner in operations_in(op)]
+    return all(name.startswith((*_IN_REGISTERS, *_COPIES, "scf.yield")) for name in inside)
+
+
 def _head(operations: Sequence[Any]) -> list[Any]:
     """Return the wait and the barrier at the beginning of a body, where it only computes before.
 
@@ -117,6 +126,7 @@ class _Rotation:
         self.operands = [list(op.operands) for op in self.operations]
         self.carried = set(list(self.body.arguments)[1:])
         self.groups = mma_groups(self.operations)
+        self.first_write = self._first_write()
         self.fragments = self._fragments()
         self.loading = self._needed(self.fragments)
         self.resume = self._resume()
@@ -211,9 +221,27 @@ class _Rotation:
         prefetched = dict.fromkeys(v for operands in first for v in operands if v in self.positions)
         return [v for v in prefetched if self._can_prefetch(v)]
 
+    def _first_write(self) -> int:
+        """Return the position of the first operation behind the head that may write what is loaded.
+
+        Copies do not: they fill other stages. An inner barrier or wait may make it complete.
+        """
+        start = self.operations.index(self.head[-1]) + 1
+        known = (*_LOADS, *_IN_REGISTERS, *_COPIES)
+        return next(
+            n
+            for n, op in enumerate(self.operations)
+            if n >= start and not (is_mma(op) or _is_copying(op) or op.name.startswith(known))
+        )
+
     def _can_prefetch(self, value: Any) -> bool:
-        """Return whether a value is a fragment whose address is known one iteration earlier."""
+        """Return whether a value is a fragment that can be loaded one iteration earlier.
+
+        Its address is known there, and it is complete behind the wait and the barrier.
+        """
         needed = self._needed([value])
+        if needed[-1] > self.first_write:
+            return False
         names = [self.operations[n].name for n in needed]
         return (
             any(name in _LOADS for name in names)

@@ -115,13 +115,20 @@ def test_a_ring_of_one_stage_holds_no_tile_that_is_copied_ahead() -> None:
     assert "--param stages=2" in str(found.value.hint) or "stages" in str(found.value.hint)
 
 
-@pytest.mark.parametrize(("length", "depth", "target"), [(256, 64, "sm_80"), (200, 32, "sm_90")])
-def test_attention(length: int, depth: int, target: str) -> None:
+@pytest.mark.parametrize(
+    ("length", "depth", "warps", "target"),
+    [
+        (256, 64, 4, "sm_80"),
+        (200, 32, 4, "sm_90"),
+        (128, 32, 8, "sm_80"),  # pairs of warps exchange probabilities through shared memory
+    ],
+)
+def test_attention(length: int, depth: int, warps: int, target: str) -> None:
     heads, block = 2, 64
     blocks = -(-length // block)
     head = lg.Tensor["f16", (heads, length, depth), 16]
 
-    @lg.kernel(grid=(blocks, heads), warps=4, schedule="cp_async", params={"stages": 2})
+    @lg.kernel(grid=(blocks, heads), warps=warps, schedule="cp_async", params={"stages": 2})
     def attention(q: head, k: head, v: head, out: head) -> None:
         m, h = lg.block_id("x"), lg.block_id("y")
         queries = q.tile(block, depth)[h, m, 0]
