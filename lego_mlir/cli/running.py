@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import functools
 import os
+import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -13,6 +15,7 @@ from lego_mlir.cli.streams import BUNDLE, STDIN, read, say, stdout
 from lego_mlir.compiler.cached import compiled, key_of
 from lego_mlir.diagnostics import LegoError, Location
 from lego_mlir.mlir.context import Source
+from lego_mlir.runtime.launch_sizes import fitting
 
 if TYPE_CHECKING:
     from lego_mlir.compiler.driver import Compilation
@@ -36,8 +39,9 @@ def run(options: Any) -> int:
         artifact, compilation = _compiled(options, is_assembled=device.name == "cuda")
     functions = {} if compilation is None else compilation.functions  # which it must outlive
     try:
+        arrays, shapes = _given(artifact, options.arrays)
         result = runtime.run(
-            artifact, options.arrays, device=device, seed=options.seed, functions=functions
+            artifact, arrays, device=device, seed=options.seed, functions=functions, shapes=shapes
         )
     except LegoError as e:
         raise e.at(Location(STDIN if options.input == "-" else options.input)) from None
@@ -53,6 +57,33 @@ def run(options: Any) -> int:
                 say(report(costs), out, keep="\n")
         say(f"check    {_verdict(artifact, result.comparison)}", out)
     return 0 if result.comparison is None or result.comparison.equal else 1
+
+
+def _given(
+    artifact: Artifact, arrays: Sequence[str]
+) -> tuple[list[str | None], dict[str, tuple[int, ...]]]:
+    """Return the arrays by position, and by name the shapes of those of which only that is given.
+
+    Raises:
+        LegoError: a shape is that of an argument whose sizes are fixed to others.
+    """
+    given: list[str | None] = list(arrays)
+    shapes = {}
+    for number, (argument, text) in enumerate(zip(artifact.arguments, arrays, strict=False)):
+        if argument.shape is None or not _SHAPE.fullmatch(text):
+            continue
+        shape = tuple(map(int, text.split("x")))
+        if argument.layout is None and not fitting.agrees(shape, argument.shape):
+            raise LegoError(
+                f"argument '{argument.name}' has shape {fitting.shape_text(argument.shape)}, and "
+                f"{text} is given for it"
+            )
+        given[number], shapes[argument.name] = None, shape
+    return given, shapes
+
+
+_SHAPE = re.compile(r"[0-9]{1,15}(x[0-9]{1,15})*")
+"""What stands for a random tensor: its sizes, `64x100`."""
 
 
 def _compiled(options: Any, *, is_assembled: bool) -> tuple[Artifact, Compilation | None]:
@@ -140,7 +171,9 @@ def _describe(artifact: Artifact, result: RunResult, options: Any, out: IO[str])
     for launch in result.launches:
         say(f"kernel   {launch}", out)
     tensors = [a for a in artifact.arguments if a.shape is not None]
-    origins = [*options.arrays, *([f"random, seed {options.seed}"] * len(tensors))]
+    drawn = f"random, seed {options.seed}"
+    origins = [drawn if _SHAPE.fullmatch(text) else text for text in options.arrays]
+    origins += [drawn] * len(tensors)
     for argument, origin in zip(tensors, origins, strict=False):
         sizes: tuple[int | None, ...] = argument.shape or ()
         if None in sizes:

@@ -68,7 +68,8 @@ def parser() -> argparse.ArgumentParser:
         nargs="*",
         default=[],  # else argparse says that arrays are required
         help="with --run: .npy files for the tensors of the host function, in order; "
-        "tensors without a file get random data. Of a .ptx file, one argument for each parameter "
+        "tensors without a file, or with their sizes in its place, such as 64x100, get random "
+        "data. Of a .ptx file, one argument for each parameter "
         "of the kernel: a .npy file, an array of zeros such as f32:64x64, or a number. "
         "With --draw: more layouts, or names of layouts",
     )

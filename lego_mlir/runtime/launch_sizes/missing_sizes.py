@@ -131,7 +131,8 @@ def _shape(artifact: Artifact, position: int, sizes: _Sizes) -> tuple[int, ...]:
         raise LegoError(
             f"argument '{argument.name}' is not given, and nothing that is given tells its size "
             f"along dimension {dimension}",
-            hint=f"pass an array for '{argument.name}', or its shape",
+            hint=f"pass an array for '{argument.name}', or its shape, which legoc takes as "
+            + "x".join("100" if n is None else str(n) for n in argument.shape or ()),
         )
     return tuple(n for n in found if n is not None)  # PyTorch's own integers, too
 

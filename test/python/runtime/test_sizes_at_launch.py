@@ -117,7 +117,7 @@ def test_sizes_that_follow_from_nothing(rows: Artifact) -> None:
         LegoError, match=r"'x' is not given, and .* its size along dimension 0"
     ) as e:
         run(rows, device="sim")
-    assert e.value.hint == "pass an array for 'x', or its shape"
+    assert (e.value.hint or "").startswith("pass an array for 'x', or its shape")
     with pytest.raises(LegoError, match="there is no argument 'z'"):
         run(rows, shapes={"z": (4, 4)}, device="sim")
     with pytest.raises(LegoError, match=r"'x' has shape \[\?, \?\], the array has \[4\]"):
