@@ -369,8 +369,10 @@ FAMILIES = {family.key: family for family in families()}
     ("key", "file", "most"),
     [
         ("wgmma", "gemm_sample.jsonl", (1.05, 1.01, 1.3)),
-        ("gemv", "gemm_sample_few.jsonl", (1.10, 1.01, 1.3)),
-        ("mma", "gemm_sample_few.jsonl", (1.15, 1.01, 1.1)),
+        ("wgmma", "gemm_sample_weak.jsonl", (1.04, 1.01, 1.2)),
+        ("gemv", "gemm_sample_few.jsonl", (1.06, 1.01, 1.1)),
+        ("gemv", "gemm_sample_launches.jsonl", (1.04, 1.01, 1.1)),
+        ("mma", "gemm_sample_launches.jsonl", (1.04, 1.01, 1.1)),
         ("unaligned", "gemm_sample_few.jsonl", (1.06, 1.02, 1.3)),
     ],
 )
@@ -380,7 +382,7 @@ def test_models_rank_what_was_measured(
     """Of random GEMMs on an H200, the first choice is near the best of all measured configs."""
     family = FAMILIES[key]
     samples = read_samples([RESULTS / file], GPU, family)
-    assert len(samples) > (100 if key == "wgmma" else 10)
+    assert len(samples) > (40 if key == "wgmma" else 10)
     model = family.model_of(GPU)
     one, five = (np.log(regrets(samples, model, family, top)) for top in (1, 5))
     found = np.exp([one.mean(), five.mean(), five.max()])
