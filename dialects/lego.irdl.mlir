@@ -127,7 +127,8 @@ irdl.dialect @lego {
   //
   // The unit attribute `exclusive` promises that no two threads update the same element.
   //
-  // A tile is stored as it is loaded. Its invalid elements are dropped.
+  // A tile is stored as it is loaded. Its invalid elements are dropped. One in shared memory, which
+  // lego.wait returns, is stored by TMA.
   irdl.operation @store {
     %element = irdl.any
     %memref = irdl.base "!builtin.memref"
@@ -541,7 +542,8 @@ irdl.dialect @lego {
 
   // Starts to copy a tile of a tensor into the stage of tile n. The operands behind n, `layout` and
   // `slice` are those of the lego.load of this tile. Invalid elements are copied as 0. `engine` is
-  // "tma", "cp.async", or "plain", which copies through registers.
+  // "tma", "cp.async", or "plain", which copies through registers. With the unit attribute `multicast`
+  // all CTAs of a cluster load the same tile, each a part of it for all of them.
   irdl.operation @copy_async {
     %ring = irdl.base @lego::@ring
     %index = irdl.is index
@@ -551,6 +553,14 @@ irdl.dialect @lego {
     %engine = irdl.base "#builtin.string"
     irdl.operands(ring: %ring, number: %index, buffer: %memref, operands: variadic %index)
     irdl.attributes {"layout" = %layout, "slice" = %slice, "engine" = %engine}
+  }
+
+  // The threads of the role write a tile that they hold in registers into the stage of tile n.
+  irdl.operation @put {
+    %ring = irdl.base @lego::@ring
+    %index = irdl.is index
+    %tile = irdl.base "!builtin.tensor"
+    irdl.operands(ring: %ring, number: %index, tile: %tile)
   }
 
   // Tile n is complete as soon as its copies are.
@@ -631,6 +641,14 @@ irdl.dialect @lego {
     irdl.operands(buffer: %memref, stage: %index)
     irdl.results(tile: %tile)
     irdl.attributes {"layout" = %layout}
+  }
+
+  // The threads that hold a tile in registers store it to one in shared memory, for TMA. A pass makes
+  // it of lego.put.
+  irdl.operation @store_shared {
+    %target = irdl.base "!builtin.tensor"
+    %tile = irdl.base "!builtin.tensor"
+    irdl.operands(target: %target, tile: %tile)
   }
 
   // What tiles become in each thread.

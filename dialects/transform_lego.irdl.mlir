@@ -180,6 +180,26 @@ irdl.dialect @transform_lego {
     irdl.operands(loops: %op, parameters: variadic %param)
   }
 
+  // Lets the copies by TMA that all CTAs of a cluster make be made once, by multicast.
+  irdl.operation @multicast {
+    %op = irdl.is !transform.any_op
+    irdl.operands(kernels: %op)
+  }
+
+  // Lets the tiles that kernels store, and that TMA can store, pass through ring buffers of
+  // `store_stages` stages, each tile in `store_parts` parts.
+  irdl.operation @pipeline_stores {
+    %op = irdl.is !transform.any_op
+    %param = irdl.is !transform.param<i64>
+    irdl.operands(kernels: %op, parameters: variadic %param)
+  }
+
+  // Lets the tiles that loops put into rings be put one iteration late, behind the first dot.
+  irdl.operation @overlap_stores {
+    %op = irdl.is !transform.any_op
+    irdl.operands(loops: %op)
+  }
+
   // Gives what fills the rings of kernels to a role of `producer_warps` further warps.
   // `producer_registers` and `consumer_registers` are operands of setmaxnreg, or 0.
   irdl.operation @split_roles {

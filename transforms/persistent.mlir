@@ -3,8 +3,11 @@
 //   persistent            at most `ctas` CTAs run the programs of the grid one after another
 //   pipeline_loop         the operands of the dots of loops pass through rings of `stages` stages
 //   choose_copy_engines   TMA copies what it can
-//   split_roles           warps of their own fill the rings
+//   multicast             CTAs of a cluster load what they have in common together
+//   pipeline_stores       TMA stores tiles, from rings of `store_stages` stages
+//   split_roles           warps of their own fill the rings, and store
 //   overlap_iterations    dots run on in the next iteration
+//   overlap_stores        tiles are put into rings while the next ones are multiplied
 //
 // To change the parameters: `--param stages=4`. `--keep DIR` keeps each step.
 module attributes {transform.with_named_sequence} {
@@ -18,8 +21,12 @@ module attributes {transform.with_named_sequence} {
     // Rows of the grid that are run column by column, so that CTAs share operands in the L2 cache.
     %raster_group = "transform_lego.parameter"() {name = "raster_group", default = 8 : i64}
         : () -> !transform.param<i64>
-    "transform_lego.persistent"(%kernels, %ctas, %raster_group)
-        : (!transform.any_op, !transform.param<i64>, !transform.param<i64>) -> ()
+    // CTAs of a cluster, which run neighbours and load what these have in common by multicast.
+    %cluster = "transform_lego.parameter"() {name = "cluster", default = 1 : i64}
+        : () -> !transform.param<i64>
+    "transform_lego.persistent"(%kernels, %ctas, %raster_group, %cluster)
+        : (!transform.any_op, !transform.param<i64>, !transform.param<i64>, !transform.param<i64>)
+        -> ()
 
     %loops = transform.structured.match ops{["scf.for"]} in %module
         : (!transform.any_op) -> !transform.any_op
@@ -30,6 +37,16 @@ module attributes {transform.with_named_sequence} {
     "transform_lego.pipeline_loop"(%loops, %stages)
         : (!transform.any_op, !transform.param<i64>) -> ()
     "transform_lego.choose_copy_engines"(%kernels) : (!transform.any_op) -> ()
+    "transform_lego.multicast"(%kernels) : (!transform.any_op) -> ()
+
+    // Stages of the tiles that wait to be stored by TMA; 0 if the threads that hold them store them.
+    %store_stages = "transform_lego.parameter"() {name = "store_stages", default = 0 : i64}
+        : () -> !transform.param<i64>
+    // Parts of a tile that are stored one after another.
+    %store_parts = "transform_lego.parameter"() {name = "store_parts", default = 1 : i64}
+        : () -> !transform.param<i64>
+    "transform_lego.pipeline_stores"(%kernels, %store_stages, %store_parts)
+        : (!transform.any_op, !transform.param<i64>, !transform.param<i64>) -> ()
 
     // Warps that fill the rings.
     %producer_warps = "transform_lego.parameter"() {name = "producer_warps", default = 4 : i64}
@@ -46,6 +63,10 @@ module attributes {transform.with_named_sequence} {
     %rest = transform.structured.match ops{["scf.for"]} in %module
         : (!transform.any_op) -> !transform.any_op
     "transform_lego.overlap_iterations"(%rest) : (!transform.any_op) -> ()
+
+    %tiles = transform.structured.match ops{["scf.for"]} in %module
+        : (!transform.any_op) -> !transform.any_op
+    "transform_lego.overlap_stores"(%tiles) : (!transform.any_op) -> ()
     transform.yield
   }
 }

@@ -214,7 +214,13 @@ def _pipelined_attention(heads: int, length: int, depth: int) -> TileCase:
 
 
 def _pipelined_gemm(
-    m: int, n: int, k: int, tile: tuple[int, int, int] = (128, 256, 64), **params: int
+    m: int,
+    n: int,
+    k: int,
+    tile: tuple[int, int, int] = (128, 256, 64),
+    *,
+    swap: bool = False,
+    **params: int,
 ) -> TileCase:
     """Return a GEMM of f16 by the schedule `persistent`, beside that of `lego_mlir.kernels`.
 
@@ -223,13 +229,15 @@ def _pipelined_gemm(
         n: columns of B.
         k: columns of A.
         tile: the sizes of a CTA's tile, of whose rows a warpgroup has 64.
+        swap: whether the tile is one of the transpose of C, a product of transposes.
         params: parameters of the schedule.
     """
-    rows, columns, depth = tile
 
     def make(schedule: str, params: dict[str, int]) -> Kernel:
         import lego_mlir as lg
 
+        rows, columns, depth = tile
+        down, across = (n, m) if swap else (m, n)
         a_matrix, b_matrix, c_matrix = (
             lg.Tensor["f16", shape, 16] for shape in ((m, k), (k, n), (m, n))
         )
@@ -239,13 +247,20 @@ def _pipelined_gemm(
 
             @lg.fold(-(-k // depth), lg.zeros((rows, columns), "f32"))
             def sums(step: Any, sums: Any) -> Any:
+                if swap:
+                    first, second = b.tile(depth, rows)[step, i], a.tile(columns, depth)[j, step]
+                    return lg.dot(first.T, second.T, sums)
                 return lg.dot(a.tile(rows, depth)[i, step], b.tile(depth, columns)[step, j], sums)
 
-            c.tile(rows, columns)[i, j] = sums.to("f16")
+            if swap:
+                c.tile(columns, rows)[j, i] = sums.to("f16").T
+            else:
+                c.tile(rows, columns)[i, j] = sums.to("f16")
 
         gemm.__annotations__ = {"a": a_matrix, "b": b_matrix, "c": c_matrix}
-        grid = (-(-n // columns), -(-m // rows))
-        return lg.kernel(grid=grid, warps=rows // 16, schedule=schedule, params=params)(gemm)
+        grid = (-(-across // columns), -(-down // rows))
+        options = {"schedule": schedule, "params": params, "pdl": True}
+        return lg.kernel(grid=grid, warps=rows // 16, **options)(gemm)
 
     def kernels() -> Kernel:
         from lego_mlir.kernels import matmul

@@ -29,6 +29,7 @@ from lego_mlir.analysis.distributed.tensor_cores import (
 )
 from lego_mlir.analysis.distributed.text import from_layout
 from lego_mlir.analysis.distributed.views import (
+    block,
     broadcast,
     broadcast_registers,
     joined,
@@ -54,6 +55,7 @@ __all__ = [
     "Road",
     "Scan",
     "Sort",
+    "block",
     "blocked",
     "broadcast",
     "broadcast_registers",

@@ -15,6 +15,7 @@ from lego_mlir.analysis.distributed.factors import (
     Place,
     Places,
     canonical,
+    cut,
     cut_all,
     size_of,
 )
@@ -233,6 +234,39 @@ def split(layout: DistributedLayout) -> DistributedLayout:
                 hint="convert the tile to a layout with this dimension in registers first",
             )
     return sliced(layout, last)
+
+
+def block(layout: DistributedLayout, shape: Sequence[int]) -> DistributedLayout:
+    """Return the layout of each of the equal blocks of a tile that every thread has a part of.
+
+    Args:
+        layout: of the tile.
+        shape: of a block; it divides the tile's.
+
+    Raises:
+        LegoError: threads divide the tile into blocks, or a block has another rank.
+    """
+    if len(shape) != layout.rank or any(n % m for n, m in zip(layout.shape, shape, strict=True)):
+        raise LegoError(f"a tile {list(layout.shape)} does not consist of blocks {list(shape)}")
+    places: list[tuple[Factor, ...]] = []
+    for place, factors in zip(Place, layout.places, strict=True):
+        kept: list[Factor] = []
+        for f in factors:
+            pieces = (f,) if f.dim == REPLICA else cut(f, shape[f.dim])
+            if pieces is None:
+                raise LegoError(
+                    f"blocks {list(shape)} cut what the registers of '{layout}' hold",
+                    hint="blocks of a multiple of the tile's registers",
+                )
+            inside = [p for p in pieces if p.dim == REPLICA or p.stride < shape[p.dim]]
+            if place is not Place.REGISTER and len(inside) < len(pieces):
+                raise LegoError(
+                    f"{place.word}s divide the tile {list(layout.shape)} into blocks {list(shape)}",
+                    hint="blocks along a dimension that every thread has in registers",
+                )
+            kept.extend(inside)
+        places.append(tuple(kept))
+    return _layout(shape, places)
 
 
 def checked_dim(layout: DistributedLayout, dim: int) -> int:

@@ -13,6 +13,7 @@ from lego_mlir.mlir.bindings import ir
 MAKE_RING = "lego.make_ring"
 ACQUIRE = "lego.acquire"
 COPY_ASYNC = "lego.copy_async"
+PUT = "lego.put"
 COMMIT = "lego.commit"
 WAIT = "lego.wait"
 RELEASE = "lego.release"
@@ -22,8 +23,12 @@ DOT_WAIT = "lego.dot_wait"
 TURN_BEGIN = "lego.turn_begin"
 TURN_END = "lego.turn_end"
 SHARED_TILE = "lego.shared_tile"
+STORE_SHARED = "lego.store_shared"
 
-PRODUCES = (ACQUIRE, COPY_ASYNC, COMMIT)
+FILLS = (COPY_ASYNC, PUT)
+"""What writes a tile into a stage."""
+
+PRODUCES = (ACQUIRE, *FILLS, COMMIT)
 CONSUMES = (WAIT, RELEASE)
 OF_RING = (*PRODUCES, *CONSUMES)
 """The operations whose operands begin with a ring and the number of a tile."""
@@ -38,6 +43,8 @@ _NAME, _FIRST_WARP, _WARPS, _REGISTERS = "name", "first_warp", "warps", "registe
 PENDING = "pending"
 """On a lego.dot_wait: how many younger groups it does not wait for."""
 _GROUPS = "groups"
+MULTICAST = "multicast"
+"""A unit attribute of a lego.copy_async: the CTAs of a cluster load the tile together."""
 
 
 # Types.
@@ -70,6 +77,11 @@ def tile_type_of(ring: Any) -> Any:
 def engine_of(op: Any) -> str:
     """Return what makes the copy of a lego.copy_async."""
     return ir.StringAttr(op.attributes[_ENGINE]).value  # type: ignore[no-any-return]
+
+
+def is_multicast(op: Any) -> bool:
+    """Return whether an operation is a lego.copy_async that the CTAs of a cluster make together."""
+    return op.name == COPY_ASYNC and MULTICAST in op.attributes
 
 
 def role_name(op: Any) -> str:
@@ -134,6 +146,11 @@ def copy_async(
     return _made(COPY_ASYNC, [ring, number, buffer, *origin], attributes=attributes)
 
 
+def put(ring: Any, number: Any, tile: Any) -> Any:
+    """Build the write of a tile in registers into a ring; return the operation."""
+    return _made(PUT, [ring, number, tile])
+
+
 def commit(ring: Any, number: Any) -> Any:
     """Build the end of a tile's copies; return the operation."""
     return _made(COMMIT, [ring, number])
@@ -187,6 +204,11 @@ def turn_end(groups: int) -> Any:
 def shared_tile(kind: Any, buffer: Any, stage: Any, layout: Any) -> Any:
     """Build the tile of type `kind` in a stage of a buffer with the attribute of its layout."""
     return _made(SHARED_TILE, [buffer, stage], [kind], {_LAYOUT: layout}).result
+
+
+def store_shared(target: Any, tile: Any) -> Any:
+    """Build the stores of a tile in registers to one in shared memory; return the operation."""
+    return _made(STORE_SHARED, [target, tile])
 
 
 def _i64(n: int) -> Any:

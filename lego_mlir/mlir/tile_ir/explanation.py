@@ -120,10 +120,11 @@ def _rings(kernel: TileKernel) -> list[str]:
             stages, element = pipelines.stages_of(ring), kind.element_type
             copies = (u.owner for u in ring.uses if u.owner.name == pipelines.COPY_ASYNC)
             engines = ", ".join(sorted({pipelines.engine_of(copy) for copy in copies}))
+            filled = f"copied by {engines}" if engines else "put from registers"
             size = stages * prod(map(int, kind.shape)) * bytes_of(element)
             lines.append(
                 f"  ring       {stages} stages of {_sizes(tuple(kind.shape))} {element}, "
-                f"{size} bytes, copied by {engines}"
+                f"{size} bytes, {filled}"
             )
         elif op.name == pipelines.ROLE:
             warps, registers = pipelines.role_warps(op), pipelines.role_registers(op)

@@ -76,9 +76,19 @@ class TileKernel:
         return threads // WARP_THREADS
 
     @cached_property
-    def ctas(self) -> int:
+    def cluster(self) -> int:
         """The number of CTAs of a cluster."""
         return cluster_size(self.launch)
+
+    @property
+    def has_own_programs(self) -> bool:
+        """Whether each CTA runs a program of its own, also in a cluster."""
+        return dialect.OWN_PROGRAMS in self.launch.attributes
+
+    @property
+    def ctas(self) -> int:
+        """The number of CTAs that hold the tiles together: those of a cluster."""
+        return 1 if self.has_own_programs else self.cluster
 
     @property
     def launch_thread(self) -> Any:

@@ -25,7 +25,7 @@ from lego_mlir.mlir.dialect import pipeline_operations as pipelines
 from lego_mlir.mlir.modules import operations_in
 from lego_mlir.mlir.schedule.transform_step import TransformStep, transform
 from lego_mlir.mlir.tile_ir.kernels import TileKernel
-from lego_mlir.mlir.tile_passes.lower_pipelines.tensor_copies import boxes_of
+from lego_mlir.mlir.tile_passes.lower_pipelines.tensor_copies import load_boxes
 from lego_mlir.mlir.tile_passes.lower_pipelines.thread_copies import check_thread_copy
 from lego_mlir.mlir.tile_steps.kernels import kernels_of
 
@@ -50,7 +50,7 @@ def choose_copy_engines(step: TransformStep) -> list[list[Any]]:
 
 
 _ENGINES: Sequence[tuple[str, Callable[[TileKernel, Any], object]]] = (
-    ("tma", boxes_of),
+    ("tma", load_boxes),
     ("cp.async", check_thread_copy),
 )
 """Each with what fails if it cannot make a copy, the best first."""

@@ -15,6 +15,12 @@ The order in which programs begin is a layout of the grid, (z, y, x) without the
 that the step has as `order`, else `raster_group` rows of the grid at a time, column by column. By
 default x runs fastest, as in a launch. `pipeline_loop` lets rings run on from one program to the
 next, so that what a program loads is copied while the one before still computes.
+
+With `cluster = 2` neighbours in this order run on the CTAs of a cluster at the same time:
+
+    scf.for %m = %b / 2 to %c256 step %c66 { %n = %m * 2 + %b % 2 ... }
+
+`multicast` loads what they have in common once.
 """
 
 from __future__ import annotations
@@ -37,6 +43,9 @@ from lego_mlir.mlir.tile_steps.kernels import kernels_of, operations_of, set_siz
 _CTAS = 132
 """The multiprocessors of an H200."""
 
+_OF_LAUNCH = "nvvm.griddepcontrol"
+"""What a CTA does once, before its programs."""
+
 _IDS, _SIZES = slice(0, 3), slice(6, 9)
 """Which arguments of a launch's body are the numbers of the CTA, and the sizes of the grid."""
 
@@ -45,24 +54,29 @@ _IDS, _SIZES = slice(0, 3), slice(6, 9)
 def persistent(step: TransformStep) -> list[list[Any]]:
     """Let at most `ctas` CTAs run the programs of a grid one after another."""
     ctas = step.number("ctas", _CTAS)
-    group = step.number("raster_group", 1)
-    for name, number, example in (("ctas", ctas, _CTAS), ("raster_group", group, 8)):
+    group, cluster = step.number("raster_group", 1), step.number("cluster", 1)
+    given = (("ctas", ctas, _CTAS), ("raster_group", group, 8), ("cluster", cluster, 2))
+    for name, number, example in given:
         if number < 1:
             raise step.misuse(f"{name} is {number}", hint=step.option(name, example))
     for kernel in kernels_of(step):
-        _Persistence(step, kernel, ctas, group).build()
+        _Persistence(step, kernel, ctas, group, cluster).build()
     return []
 
 
 class _Persistence:
     """The rewrite of one kernel."""
 
-    def __init__(self, step: TransformStep, kernel: TileKernel, ctas: int, group: int) -> None:
+    def __init__(
+        self, step: TransformStep, kernel: TileKernel, ctas: int, group: int, cluster: int
+    ) -> None:
         self._step = step
         self._kernel = kernel
         self._ctas = ctas
+        self._cluster = cluster
         self._grid = self._known_grid()
         self._order = self._find_order(group)
+        self._check_cluster()
 
     def _known_grid(self) -> tuple[int, ...]:
         """Return the grid, along x first.
@@ -79,9 +93,9 @@ class _Persistence:
                     hint="transform_lego.persistent comes before the steps that make rings and "
                     "roles",
                 )
-        if self._kernel.ctas > 1:
+        if self._kernel.cluster > 1:
             raise self._step.error(
-                f"the programs of this kernel run on clusters of {self._kernel.ctas} CTAs",
+                f"the programs of this kernel run on clusters of {self._kernel.cluster} CTAs",
                 launch,
                 hint="make kernels persistent that are launched without a cluster",
             )
@@ -94,6 +108,26 @@ class _Persistence:
                 hint="launch a grid of constant size",
             )
         return tuple(n for n in sizes if n is not None)
+
+    def _check_cluster(self) -> None:
+        """Check that programs and CTAs make whole clusters.
+
+        Raises:
+            LegoError: they do not.
+        """
+        for what, count in (("programs", prod(self._grid)), ("CTAs", self._ctas)):
+            if count % self._cluster:
+                raise self._step.error(
+                    f"{count} {what} are no whole clusters of {self._cluster}",
+                    self._kernel.launch,
+                    hint=self._step.option("cluster", 1),
+                )
+        if self._cluster > 1 and not self._kernel.target.has_clusters:
+            raise self._step.error(
+                f"the target {self._kernel.target} has no clusters of CTAs",
+                self._kernel.launch,
+                hint=f"{self._step.option('cluster', 1)}, or --target=sm_90a",
+            )
 
     def _find_order(self, group: int) -> Layout:
         """Return the layout from (z, y, x), without sizes of 1, to the order of the programs.
@@ -117,14 +151,19 @@ class _Persistence:
     # The rewrite.
     def build(self) -> None:
         """Rewrite the kernel; one with a CTA for each program has their order only."""
-        kernel, count = self._kernel, prod(self._grid)
+        kernel, count, cluster = self._kernel, prod(self._grid), self._cluster
         launch, body = kernel.launch, kernel.body
         ctas = min(count, self._ctas)
         *listed, before = operations_of(body)
+        listed = [op for op in listed if op.name != _OF_LAUNCH]
         number = body.arguments[0]
-        with ir.InsertionPoint.at_block_begin(body), launch.location:
+        with ir.InsertionPoint([*listed, before][0]), launch.location:
+            if cluster > 1:
+                rank = build.binary("remui", number, build.index(cluster))
+                number = build.binary("divui", number, build.index(cluster))
             if count > ctas:
-                bounds = [number, build.index(count), build.index(ctas)]
+                clusters = (count // cluster, ctas // cluster)
+                bounds = [number, *map(build.index, clusters)]
                 loop = ir.Operation.create("scf.for", operands=bounds, regions=1)
                 index = ir.IndexType.get()
                 inside = loop.regions[0].blocks.append(index, arg_locs=[launch.location])
@@ -132,6 +171,9 @@ class _Persistence:
                 with ir.InsertionPoint(inside):
                     before = ir.Operation.create("scf.yield")
         with ir.InsertionPoint(before), launch.location:
+            if cluster > 1:
+                number = build.binary("muli", number, build.index(cluster))
+                number = build.binary("addi", number, rank)
             numbers = iter(self._index(number))
             ids = [next(numbers) if n > 1 else build.index(0) for n in self._grid]
             sizes = [build.index(n) for n in self._grid]
@@ -140,6 +182,10 @@ class _Persistence:
         self._rename(listed, ids, sizes)
         for which, size in enumerate((ctas, 1, 1)):
             set_size(launch, which, size)
+        if cluster > 1:
+            i64 = ir.IntegerType.get_signless(64)
+            launch.attributes[dialect.CLUSTER] = ir.IntegerAttr.get(i64, cluster)
+            launch.attributes[dialect.OWN_PROGRAMS] = ir.UnitAttr.get()
 
     def _index(self, number: Any) -> list[Any]:
         """Build the numbers along x, y and z, without sizes of 1, of the `number`-th program."""

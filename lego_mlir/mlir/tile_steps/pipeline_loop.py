@@ -26,21 +26,18 @@ shared memory, if there is one, else the widest swizzle that fits.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from lego_mlir.algebra import Layout, OrderBy, Row
-from lego_mlir.analysis.shared_tiles import swizzled_tile, transposed_tile
-from lego_mlir.diagnostics import LegoError
+from lego_mlir.algebra import Layout
+from lego_mlir.analysis.shared_tiles import transposed_tile
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.dialect import pipeline_operations as pipelines
 from lego_mlir.mlir.dialect import tile_operations as tiles
 from lego_mlir.mlir.schedule.transform_step import TransformStep, transform
 from lego_mlir.mlir.tile_ir.kernels import TileKernel
-from lego_mlir.mlir.tile_ir.operations import slice_of
 from lego_mlir.mlir.tile_ir.types import (
-    bytes_of,
     element_of,
     is_shared_tile,
     is_tile,
@@ -48,21 +45,18 @@ from lego_mlir.mlir.tile_ir.types import (
     shared_layout_of,
     shared_tile_type,
 )
-from lego_mlir.mlir.tile_passes.assign_layouts.memory_anchors import memory_order
-from lego_mlir.mlir.tile_passes.lower_tiles import build
-from lego_mlir.mlir.tile_steps.carried_counts import carry_count
+from lego_mlir.mlir.tile_steps.iteration_counts import number_of
 from lego_mlir.mlir.tile_steps.kernels import (
     body_of,
     first_of,
     following,
     in_block,
-    integer,
-    is_inside,
     last_of,
     loops_of,
     operations_of,
     users_in,
 )
+from lego_mlir.mlir.tile_steps.stage_layouts import stage_layout
 
 _VIEWS = (tiles.CONVERT, tiles.TRANSPOSE)
 _CASTS = ("arith.extf", "arith.extsi", "arith.extui", "arith.truncf")
@@ -97,7 +91,7 @@ def _pipeline(
     if not loads:
         return 0
     with ir.InsertionPoint(loads[0]), loop.location:
-        number = _count(step, kernel, loops, which)
+        number = number_of(step, kernel, loads[0], loops)
     for load in loads:
         _through_ring(step, kernel, load, number, stages)
     return len(loads)
@@ -118,72 +112,6 @@ def _feeds_dot(load: Any) -> bool:
             if use.owner.name in (*_VIEWS, *_CASTS):
                 pending.append(use.owner.results[0])
     return False
-
-
-def _count(step: TransformStep, kernel: TileKernel, loops: list[Any], which: int) -> Any:
-    """Build the number of an iteration, counted over the whole kernel.
-
-    Loops around one that runs equally often each time multiply. Where that depends on an iteration
-    of theirs, they carry how many iterations there were so far.
-    """
-    loop = loops[which]
-    around = list(_around(step, kernel, loop))
-    number, trips = _ordinal(loop), None
-    for depth, outer in enumerate(around):
-        if not _is_invariant(loop, outer):
-            with ir.InsertionPoint(loop):
-                every = _product(trips, _trips(loop))
-            return build.binary("addi", carry_count(step, loops, around[depth:], every), number)
-        trips = _product(trips, _trips(loop))
-        number = build.binary("addi", build.binary("muli", _ordinal(outer), trips), number)
-        loop = outer
-    return number
-
-
-def _product(a: Any | None, b: Any) -> Any:
-    return b if a is None else build.binary("muli", a, b)
-
-
-def _is_invariant(loop: Any, outer: Any) -> bool:
-    """Return whether the bounds of a loop are the same in each iteration of one around it."""
-    bounds = list(loop.operands)[:3]
-    return all(integer(x) is not None or not is_inside(x, outer) for x in bounds)
-
-
-def _around(step: TransformStep, kernel: TileKernel, loop: Any) -> Iterator[Any]:
-    """Yield the loops around one, the innermost first.
-
-    Raises:
-        LegoError: there is something else.
-    """
-    around = loop.parent.operation
-    while around != kernel.launch:
-        if around.name != "scf.for":
-            raise step.error(
-                "counts the iterations of a loop that runs equally often for all that is around "
-                f"it, and this one is in an '{around.name}'",
-                loop,
-                hint="pipeline a loop of the kernel's body, or of a scf.for in it",
-            )
-        yield around
-        around = around.parent.operation
-
-
-def _ordinal(loop: Any) -> Any:
-    """Build how many iterations a loop has begun before this one."""
-    low, _, stride = list(loop.operands)[:3]
-    number = body_of(loop).arguments[0]
-    if integer(low) == 0 and integer(stride) == 1:
-        return number
-    distance = build.binary("subi", number, low)
-    return distance if integer(stride) == 1 else build.binary("divui", distance, stride)
-
-
-def _trips(loop: Any) -> Any:
-    """Build how often a loop runs, whose bounds do not cross."""
-    low, high, stride = list(loop.operands)[:3]
-    span = high if integer(low) == 0 else build.binary("subi", high, low)
-    return span if integer(stride) == 1 else build.binary("ceildivui", span, stride)
 
 
 def _through_ring(
@@ -229,12 +157,7 @@ def _shared_layout(kernel: TileKernel, load: Any) -> Layout:
             found = shared_layout_of(use.owner.results[0])
             assert found is not None
             return found
-    shape = shape_of(tile)
-    order = memory_order(kernel.layouts.of(load), slice_of(load), shape)
-    try:
-        return swizzled_tile((shape[0], shape[1]), order[-1], bytes_of(element_of(tile)))
-    except LegoError:  # its rows are too short
-        return OrderBy(Row(*shape))
+    return stage_layout(kernel, load, shape_of(tile))
 
 
 def _replace(tile: Any, shared: Any) -> None:

@@ -38,13 +38,13 @@ class RoleSlice:
     Args:
         step: the transform step, for errors.
         block: the block.
-        kept: the names of the operations.
+        kept: the operations; others may use their results.
     """
 
-    def __init__(self, step: TransformStep, block: Any, kept: Collection[str]) -> None:
+    def __init__(self, step: TransformStep, block: Any, kept: Collection[Any]) -> None:
         self._step = step
         self._block = block
-        self._kept = kept
+        self._kept = set(kept)
         self._needed: set[Any] = set()
         self._values: dict[Any, Any] = {}
 
@@ -59,12 +59,12 @@ class RoleSlice:
 
     # What is needed.
     def _holds_kept(self, op: Any) -> bool:
-        return any(inner.name in self._kept for inner in operations_in(op))
+        return any(inner in self._kept for inner in operations_in(op))
 
     def _mark(self, block: Any) -> None:
         """Mark what the kept operations of a block need."""
         for op in operations_of(block):
-            if op.name in self._kept:
+            if op in self._kept:
                 self._need_all(op.operands, op)
             elif len(op.regions) and self._holds_kept(op):
                 if op.name not in (_LOOP, _BRANCH):
@@ -93,6 +93,8 @@ class RoleSlice:
                 self._need_carried(loop, value.arg_number - 1, user)
             return
         op = value.owner.operation
+        if op in self._kept:
+            return
         if op.name == _LOOP:
             self._need_all(list(op.operands)[:3], user)
             self._need_carried(op, list(op.results).index(value), user)
@@ -126,7 +128,7 @@ class RoleSlice:
     # The clone.
     def _clone(self, block: Any) -> None:
         for op in operations_of(block):
-            if op.name in self._kept:
+            if op in self._kept:
                 self._clone_operation(op)
             elif op.name == _LOOP and (self._holds_kept(op) or self._any_needed(op.results)):
                 self._clone_loop(op)

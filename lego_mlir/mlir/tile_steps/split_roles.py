@@ -24,7 +24,9 @@ becomes
     }) {name = "producer", first_warp = 8, warps = 4, registers = 24}
 
 The producer repeats the loops and branches around the copies, and what their numbers, indices and
-bounds are computed from, which must be scalars. `producer_warps` more warps are launched.
+bounds are computed from, which must be scalars. `producer_warps` more warps are launched. If tiles
+are put into rings to be stored, the last of these warps has the role "storer", which waits for them
+and stores them.
 `producer_registers` and `consumer_registers` are operands of setmaxnreg; 0 for none.
 """
 
@@ -39,6 +41,7 @@ from lego_mlir.mlir.dialect import pipeline_operations as pipelines
 from lego_mlir.mlir.modules import operations_in
 from lego_mlir.mlir.schedule.transform_step import TransformStep, transform
 from lego_mlir.mlir.tile_ir.kernels import TileKernel
+from lego_mlir.mlir.tile_ir.types import is_shared_tile
 from lego_mlir.mlir.tile_steps.kernels import body_of, kernels_of, operations_of, set_size
 from lego_mlir.mlir.tile_steps.role_slices import RoleSlice, is_scalar
 
@@ -71,37 +74,56 @@ def _split(
     inside = list(operations_in(kernel.launch))
     if any(op.name == pipelines.ROLE for op in inside):
         raise step.error("the kernel has roles already", kernel.launch)
-    produces = [op for op in inside if op.name in pipelines.PRODUCES]
-    if not produces:
+    moved = _moved(inside)
+    if not moved:
         raise step.error(
             "the kernel has no ring that could be filled by a role of its own",
             kernel.launch,
             hint="transform_lego.pipeline_loop makes rings",
         )
-    tile_warps = kernel.warps
+    tile_warps, warps = kernel.warps, max(producer_warps, len(moved))
     body = kernel.body
     *listed, end = operations_of(body)
     staying = _staying(listed)
     with ir.InsertionPoint(end), kernel.launch.location:
         consuming = pipelines.role("consumer", range(tile_warps), registers[1])
         first = tile_warps
-        producing = pipelines.role("producer", range(first, first + producer_warps), registers[0])
-    for role in (consuming, producing):
+        roles: list[Any] = []
+        for left, name in zip(range(len(moved) - 1, -1, -1), moved, strict=True):
+            behind = first + 1 if roles else tile_warps + warps - left
+            roles.append(pipelines.role(name, range(first, behind), registers[0]))
+            first = behind
+    for role in (consuming, *roles):
         with ir.InsertionPoint(body_of(role)), kernel.launch.location:
             ir.Operation.create("gpu.yield")
     last = operations_of(body_of(consuming))[-1]
     for op in listed:
         if op not in staying:
             op.move_before(last)
-    with ir.InsertionPoint(operations_of(body_of(producing))[-1]):
-        RoleSlice(step, body_of(consuming), pipelines.PRODUCES).build()
-    for op in reversed(produces):
+    for role, kept in zip(roles, moved.values(), strict=True):
+        with ir.InsertionPoint(operations_of(body_of(role))[-1]):
+            RoleSlice(step, body_of(consuming), kept).build()
+    for op in reversed([op for kept in moved.values() for op in kept]):
         step.erase(op)
     launch = kernel.launch
-    set_size(launch, _X_THREADS, (tile_warps + producer_warps) * WARP_THREADS)
+    set_size(launch, _X_THREADS, (tile_warps + warps) * WARP_THREADS)
     with launch.location:
         i64 = ir.IntegerType.get_signless(64)
         launch.attributes[dialect.TILE_WARPS] = ir.IntegerAttr.get(i64, tile_warps)
+
+
+def _moved(inside: list[Any]) -> dict[str, list[Any]]:
+    """Return what roles of their own do, by their name, in the order of the program."""
+    put = {op.operands[0] for op in inside if op.name == pipelines.PUT}
+    produced, stored = [], []
+    for op in inside:
+        is_tile = op.name == dialect.STORE and is_shared_tile(op.operands[0])
+        if op.name in pipelines.PRODUCES and op.operands[0] not in put:
+            produced.append(op)
+        elif is_tile or (op.name in pipelines.CONSUMES and op.operands[0] in put):
+            stored.append(op)
+    roles = (("producer", produced), ("storer", stored))
+    return {name: found for name, found in roles if found}
 
 
 def _staying(listed: list[Any]) -> list[Any]:

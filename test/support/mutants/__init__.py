@@ -1,12 +1,19 @@
-"""Four correct kernels, and their mutants, for tests of the simulator.
+"""Five correct kernels, and their mutants, for tests of the simulator.
 
-They are a transpose and attention from the compiler, a GEMM with a `cp.async` pipeline, and a GEMM
-with a TMA pipeline. `KERNEL` of each module has the PTX, a function that runs it, and the mutants.
+They are a transpose, attention and a persistent GEMM from the compiler, a GEMM with a `cp.async`
+pipeline, and a GEMM with a TMA pipeline. `KERNEL` of each module has the PTX, a function that runs
+it, and the mutants.
 """
 
-from mutants import attention, ring, staged, transpose
+from mutants import attention, persistent, ring, staged, transpose
 from mutants.mutant import RIGHT, WRONG, Kernel, Mutant
 
-KERNELS: tuple[Kernel, ...] = (transpose.KERNEL, staged.KERNEL, ring.KERNEL, attention.KERNEL)
+KERNELS: tuple[Kernel, ...] = (
+    transpose.KERNEL,
+    staged.KERNEL,
+    ring.KERNEL,
+    attention.KERNEL,
+    persistent.KERNEL,
+)
 
 __all__ = ["KERNELS", "RIGHT", "WRONG", "Kernel", "Mutant"]

@@ -325,7 +325,7 @@ def _launch(
     ids, threads, grid_sizes, cta_sizes = (list(body.arguments)[k : k + 3] for k in (0, 3, 6, 9))
     del threads  # no operation on tiles is about one thread
     filled = dialect.FILLED in op.attributes
-    ctas = cluster_size(op)
+    ctas = 1 if dialect.OWN_PROGRAMS in op.attributes else cluster_size(op)
     for at in grid_points(grid):
         if at[0] % ctas:
             continue

@@ -95,7 +95,7 @@ def _ring_of(machine: Machine, op: Any) -> tuple[Ring, int]:
     """Return an operation's ring and tile number; count the operation if it has an order."""
     ring = machine.pipelines.rings[op.operands[0]]
     number = machine.values[op.operands[1]].number()
-    if op.name != pipelines.COPY_ASYNC:
+    if op.name not in pipelines.FILLS:
         ring.count(machine.pipelines.region, op, number)
     return ring, number
 
@@ -110,17 +110,32 @@ def _acquire(machine: Machine, op: Any) -> None:
     ring.copied[number] = None
 
 
-def _copy(machine: Machine, op: Any) -> None:
+def _acquired(machine: Machine, op: Any) -> tuple[Ring, int]:
+    """Return the ring and the number of a tile that an operation fills.
+
+    Raises:
+        LegoError: its stage is not acquired.
+    """
     ring, number = _ring_of(machine, op)
     if number not in ring.copied:
         raise LegoError(
             f"'{op.name}' to tile {number}, which is not acquired",
-            hint=f"a copy stands between {pipelines.ACQUIRE} and {pipelines.COMMIT}",
+            hint=f"it stands between {pipelines.ACQUIRE} and {pipelines.COMMIT}",
         )
+    return ring, number
+
+
+def _copy(machine: Machine, op: Any) -> None:
+    ring, number = _acquired(machine, op)
     kind = ir.RankedTensorType(pipelines.tile_type_of(op.operands[0]))
     tile = load_tile(machine, op, op.operands[2], tuple(kind.shape))
     data = np.where(tile.valid, tile.data, np.zeros((), tile.data.dtype))
     ring.copied[number] = Value.of(data.astype(tile.data.dtype))
+
+
+def _put(machine: Machine, op: Any) -> None:
+    ring, number = _acquired(machine, op)
+    ring.copied[number] = Value.of(machine.values[op.operands[2]].data.copy())
 
 
 def _commit(machine: Machine, op: Any) -> None:
@@ -129,7 +144,7 @@ def _commit(machine: Machine, op: Any) -> None:
     if tile is None:
         raise LegoError(
             f"'{op.name}' of tile {number}, to which nothing is copied",
-            hint=f"copy with {pipelines.COPY_ASYNC} first",
+            hint=f"copy with {pipelines.COPY_ASYNC}, or put with {pipelines.PUT}, first",
         )
     ring.complete[number] = tile
 
@@ -207,6 +222,7 @@ OPERATIONS: Mapping[str, Callable[[Machine, Any], None]] = {
     dialect.MAKE_RING: _make_ring,
     dialect.ACQUIRE: _acquire,
     dialect.COPY_ASYNC: _copy,
+    dialect.PUT: _put,
     dialect.COMMIT: _commit,
     dialect.WAIT: _wait,
     dialect.RELEASE: _release,

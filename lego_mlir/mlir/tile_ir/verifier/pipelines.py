@@ -7,7 +7,6 @@ from typing import Any
 
 from lego_mlir.analysis.shared_tiles import transposed_tile
 from lego_mlir.diagnostics import LegoError
-from lego_mlir.hardware.limits import WARPGROUP_WARPS
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.dialect import pipeline_operations as pipelines
@@ -23,6 +22,7 @@ from lego_mlir.mlir.tile_ir.verifier.checked import Checked
 from lego_mlir.mlir.tile_ir.verifier.shapes import check_access, check_dot
 
 _OF_SHARED = (
+    dialect.STORE,
     tiles.CONVERT,
     tiles.EXTRACT_SLICE,
     tiles.TRANSPOSE,
@@ -81,6 +81,12 @@ def check_shared_tiles(c: Checked) -> None:
             )
         case tiles.TRANSPOSE:
             _check_view(c)
+        case dialect.STORE:
+            c.require(
+                dialect.made_by(op.operands[0], pipelines.WAIT),
+                lambda: f"of a tile in shared memory that no {pipelines.WAIT} has returned",
+                "TMA stores the tiles of rings; convert another one to registers",
+            )
         case _ if op.name in DOTS:
             c.require(
                 2 not in operands and not results,
@@ -140,6 +146,19 @@ def _copy(c: Checked) -> None:
     check_access(c, pipelines.tile_type_of(ring), buffer, origin)
 
 
+def _put(c: Checked) -> None:
+    kind = ir.RankedTensorType(pipelines.tile_type_of(_of_ring(c)))
+    tile = c.op.operands[2]
+    found = ir.RankedTensorType(tile.type)
+    c.require(
+        not is_shared_tile(tile)
+        and list(found.shape) == list(kind.shape)
+        and found.element_type == kind.element_type,
+        lambda: f"of {found}, the ring has {kind}",
+        "the tile is in registers, of the shape and the elements of the ring's tiles",
+    )
+
+
 def _wait(c: Checked) -> None:
     kind = pipelines.tile_type_of(_of_ring(c))
     found = c.op.results[0].type
@@ -174,18 +193,13 @@ def _role(c: Checked) -> None:
         lambda: f"of {registers} registers a thread",
         "setmaxnreg takes multiples of 8 from 24 to 256 (PTX ISA 9.7.19.5)",
     )
-    warps = pipelines.role_warps(c.op)
-    c.require(
-        registers is None or not (warps.start % WARPGROUP_WARPS or len(warps) % WARPGROUP_WARPS),
-        lambda: f"of the warps {warps.start} to {warps.stop - 1} sets their registers",
-        "whole warpgroups do, of 4 warps from a multiple of 4 on",
-    )
 
 
 CHECKS: Mapping[str, Callable[[Checked], None]] = {
     pipelines.MAKE_RING: _ring,
     pipelines.ACQUIRE: _number,
     pipelines.COPY_ASYNC: _copy,
+    pipelines.PUT: _put,
     pipelines.COMMIT: _number,
     pipelines.WAIT: _wait,
     pipelines.RELEASE: _number,

@@ -69,7 +69,7 @@ class _ProtocolMachine(Machine):
     def execute(self, op: Any) -> None:
         """Run one operation on scalars or rings."""
         match op.name:
-            case pipelines.COPY_ASYNC:
+            case pipelines.COPY_ASYNC | pipelines.PUT:
                 ring = self.pipelines.rings[op.operands[0]]
                 ring.copied[self.values[op.operands[1]].number()] = self.nothing
             case pipelines.DOT_ASYNC | pipelines.DOT_WAIT:

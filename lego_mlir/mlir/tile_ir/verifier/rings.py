@@ -62,13 +62,21 @@ def _check_roles(kernel: TileKernel, ring: Any) -> None:
             f"has {len(producers)} roles that fill it",
             "one role acquires, copies and commits the tiles of a ring",
         )
-    for name in pipelines.OF_RING:
+    fills = {op.name for op in _users(ring, pipelines.FILLS)} or {pipelines.COPY_ASYNC}
+    if len(fills) > 1:
+        _fail(
+            kernel,
+            maker,
+            f"has '{pipelines.COPY_ASYNC}' and '{pipelines.PUT}'",
+            "the tiles of a ring all come from memory, or all from registers",
+        )
+    for name in (pipelines.ACQUIRE, *fills, pipelines.COMMIT, *pipelines.CONSUMES):
         if not _users(ring, [name]):
             _fail(
                 kernel,
                 maker,
                 f"has no '{name}'",
-                "a tile is acquired, copied, committed, waited for and released",
+                "a tile is acquired, copied or put, committed, waited for and released",
             )
 
 
@@ -82,16 +90,16 @@ def _check_copies(kernel: TileKernel, acquire: Any) -> None:
         if op.name in pipelines.PRODUCES and op.operands[0] == ring and op.operands[1] == number
     ]
     names = [op.name for op in same]
-    wanted = [pipelines.ACQUIRE, *[pipelines.COPY_ASYNC] * (len(names) - 2), pipelines.COMMIT]
-    if names != wanted or len(names) != 3:
+    wanted = [[pipelines.ACQUIRE, fill, pipelines.COMMIT] for fill in pipelines.FILLS]
+    if names not in wanted:
         _fail(
             kernel,
             acquire,
             "is not followed by one copy and one commit of its tile",
-            f"{pipelines.ACQUIRE}, {pipelines.COPY_ASYNC} and {pipelines.COMMIT} of one number "
-            "follow one another in a block",
+            f"{pipelines.ACQUIRE}, {pipelines.COPY_ASYNC} or {pipelines.PUT}, and "
+            f"{pipelines.COMMIT} of one number follow one another in a block",
         )
-    for op in _users(ring, [pipelines.COPY_ASYNC]):
+    for op in _users(ring, pipelines.FILLS):
         if op.operands[1] == number and op.block != acquire.block:
             _fail(kernel, op, "in another block than its acquire", "copy right after it")
 

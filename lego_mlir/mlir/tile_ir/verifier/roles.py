@@ -66,6 +66,7 @@ def _check_warps(kernel: TileKernel, roles: list[Any]) -> None:
                 "launch as many threads as the roles have",
             )
         registers += (pipelines.role_registers(role) or 0) * len(warps) * WARP_THREADS
+    _check_registers(kernel, roles)
     if registers > SM_REGISTERS:
         _fail(
             kernel,
@@ -73,6 +74,23 @@ def _check_warps(kernel: TileKernel, roles: list[Any]) -> None:
             f"and the others have {registers} registers, a multiprocessor {SM_REGISTERS}",
             "the last warpgroup would wait for registers forever: take fewer for one role",
         )
+
+
+def _check_registers(kernel: TileKernel, roles: list[Any]) -> None:
+    """Check that the warps of a warpgroup set their registers together, to one number."""
+    counts = {w: pipelines.role_registers(r) for r in roles for w in pipelines.role_warps(r)}
+    for role in roles:
+        warps, own = pipelines.role_warps(role), pipelines.role_registers(role)
+        first, last = (w // WARPGROUP_WARPS for w in (warps.start, warps.stop - 1))
+        around = range(first * WARPGROUP_WARPS, (last + 1) * WARPGROUP_WARPS)
+        if own is not None and any(counts.get(w) != own for w in around):
+            _fail(
+                kernel,
+                role,
+                f"of the warps {warps.start} to {warps.stop - 1} sets their registers to {own}",
+                "whole warpgroups do, of 4 warps from a multiple of 4 on; several roles of one "
+                "warpgroup set the same number",
+            )
 
 
 def _check_places(kernel: TileKernel, roles: list[Any]) -> None:

@@ -18,6 +18,7 @@ from lego_mlir.mlir.tile_ir.operations import CONSTANT
 from lego_mlir.mlir.tile_ir.types import is_shared_tile, is_shared_type
 from lego_mlir.mlir.tile_ir.verifier.checked import Checked
 from lego_mlir.mlir.tile_ir.verifier.encodings import layout_in
+from lego_mlir.mlir.tile_ir.verifier.multicast import check_multicast
 from lego_mlir.mlir.tile_ir.verifier.pipelines import (
     CHECKS,
     DOTS,
@@ -73,6 +74,7 @@ def verify_tiles(kernel: TileKernel, *, placed: bool = False) -> None:
             check_roles(kernel)
             check_rings(kernel)
             check_ring_run(kernel)
+            check_multicast(kernel)
 
 
 def _check_threads(kernel: TileKernel) -> None:
@@ -86,15 +88,17 @@ def _check_threads(kernel: TileKernel) -> None:
                 use.owner.location,
                 hint="lego.iota is the index of each element",
             )
+    if kernel.cluster > 1:
+        _check_clusters(kernel)
     if kernel.ctas > 1:
         _check_ctas(kernel)
 
 
-def _check_ctas(kernel: TileKernel) -> None:
-    """Check that the CTAs of a cluster can run, and compute with the cluster's number, not theirs.
+def _check_clusters(kernel: TileKernel) -> None:
+    """Check that the target has clusters, and the grid whole ones.
 
     Raises:
-        LegoError: at the launch, or at the operation.
+        LegoError: at the launch.
     """
     if not kernel.target.has_clusters:
         raise kernel.source.error(
@@ -103,12 +107,20 @@ def _check_ctas(kernel: TileKernel) -> None:
             hint="--target=sm_90a, or launch the kernel without a cluster",
         )
     grid = constant_size(launch_sizes(kernel.launch)[0])
-    if grid is not None and grid % kernel.ctas:
+    if grid is not None and grid % kernel.cluster:
         raise kernel.source.error(
-            f"the grid has {grid} CTAs along x, which are no whole clusters of {kernel.ctas}",
+            f"the grid has {grid} CTAs along x, which are no whole clusters of {kernel.cluster}",
             kernel.launch.location,
             hint="a grid of CTAs that is a multiple of the cluster's",
         )
+
+
+def _check_ctas(kernel: TileKernel) -> None:
+    """Check that the CTAs of a cluster compute with the cluster's number, not theirs.
+
+    Raises:
+        LegoError: at the operation.
+    """
     own = [use.owner for use in kernel.body.arguments[0].uses]
     ids = [op for op in operations_in(kernel.launch) if op.name == "gpu.block_id"]
     own += [op for op in ids if str(op.attributes["dimension"]).rstrip(">").endswith("x")]
@@ -143,6 +155,9 @@ def _verify(kernel: TileKernel, op: Any, seen: dict[Any, Any], *, placed: bool) 
     if name in (dialect.LOAD, dialect.STORE):  # of an element, too
         _check_types(kernel, op, kinds, seen)
         SHAPES[name](checked)
+        if is_shared_tile(op.operands[0]):
+            check_shared_tiles(checked)
+            return
     elif any(not isinstance(kind, ir.MemRefType) for kind in kinds):
         _check_types(kernel, op, kinds, seen)
         _check_outside(kernel, op)

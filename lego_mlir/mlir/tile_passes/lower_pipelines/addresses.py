@@ -67,4 +67,9 @@ def as_pointer(at: Any) -> Any:
 
 def in_cluster(pointer: Any) -> Any:
     """Build the pointer to the cluster's shared memory of one to the CTA's."""
-    return build.make("llvm.addrspacecast", ir.Type.parse(f"!llvm.ptr<{_CLUSTER}>"), pointer)
+    return build.make("llvm.addrspacecast", cluster_pointer(), pointer)
+
+
+def cluster_pointer() -> Any:
+    """Return the type of a pointer to the cluster's shared memory."""
+    return ir.Type.parse(f"!llvm.ptr<{_CLUSTER}>")

@@ -19,6 +19,7 @@ from lego_mlir.mlir.tile_passes.lower_pipelines.addresses import (
     address,
     allocate_guarded,
     as_pointer,
+    cluster_pointer,
 )
 from lego_mlir.mlir.tile_passes.lower_tiles import build
 
@@ -99,9 +100,12 @@ class StageBarriers:
         """Build a thread's arrival at `full`."""
         nvvm.mbarrier_arrive(self.full_at(at))
 
-    def arrive_empty(self, at: Position) -> None:
-        """Build a thread's arrival at `empty`."""
-        nvvm.mbarrier_arrive(self._at(self.empty, at.stage))
+    def empty_at(self, at: Position, cta: Any = None) -> Any:
+        """Build the pointer to `empty` of a tile, of a CTA of the cluster if its rank is given."""
+        barrier = self._at(self.empty, at.stage)
+        if cta is None:
+            return barrier
+        return nvvm.of_block(cluster_pointer(), barrier, cta)
 
     def full_at(self, at: Position) -> Any:
         """Build the pointer to the barrier `full` of a tile."""

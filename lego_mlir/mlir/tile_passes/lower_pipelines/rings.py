@@ -19,9 +19,10 @@ becomes
 
     nvvm.mbarrier.try_wait.parity %full_of_stage, %parity
     %t = "lego.shared_tile"(%stages, %stage)
-    nvvm.mbarrier.arrive %empty_of_stage            in one lane of each warp
+    nvvm.mbarrier.arrive %empty_of_stage            in one lane of each warp, or warpgroup
 
-A role that does nothing but copy by TMA runs in one thread. Rings that all threads of a kernel
+A lego.store of the tile %t is made by TMA, which has read the stage before its release. A role that
+does nothing but copy by TMA runs in one thread. Rings that all threads of a kernel
 without roles fill and read need no mbarriers (`copy_groups`).
 """
 
@@ -34,7 +35,7 @@ from typing import Any, cast
 from lego_mlir.algebra import Layout
 from lego_mlir.algebra.multibuffer import multibuffered
 from lego_mlir.diagnostics import LegoError
-from lego_mlir.hardware.limits import WARP_THREADS
+from lego_mlir.hardware.limits import WARP_THREADS, WARPGROUP_THREADS
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.dialect import pipeline_operations as pipelines
@@ -44,11 +45,18 @@ from lego_mlir.mlir.layouts import layout_attribute
 from lego_mlir.mlir.modules import operations_in
 from lego_mlir.mlir.tile_ir.kernels import TileKernel
 from lego_mlir.mlir.tile_ir.roles import Role, role_around, role_of
-from lego_mlir.mlir.tile_ir.types import bytes_of, has_tiles, is_shared_tile, shared_layout_in
+from lego_mlir.mlir.tile_ir.types import bytes_of, is_shared_tile, shared_layout_in
 from lego_mlir.mlir.tile_passes.lower_pipelines.addresses import allocate_guarded
 from lego_mlir.mlir.tile_passes.lower_pipelines.copy_groups import CopyGroups, end_of_tile
 from lego_mlir.mlir.tile_passes.lower_pipelines.mbarriers import Position, StageBarriers
-from lego_mlir.mlir.tile_passes.lower_pipelines.tensor_copies import TensorCopies, boxes_of
+from lego_mlir.mlir.tile_passes.lower_pipelines.readers import (
+    arrivals,
+    is_one_thread,
+    is_read_by_groups,
+    only_copies,
+    stores_of,
+)
+from lego_mlir.mlir.tile_passes.lower_pipelines.tensor_copies import Stage, TensorCopies
 from lego_mlir.mlir.tile_passes.lower_pipelines.thread_copies import ThreadCopies
 from lego_mlir.mlir.tile_passes.lower_tiles import build
 from lego_mlir.mlir.tile_passes.lower_tiles.memory import where
@@ -59,6 +67,8 @@ _ALIGNMENT = 1024
 _ALL_LANES = -1
 _DOTS = (tiles.DOT, pipelines.DOT_ASYNC)
 _CAPABILITY = (9, 0)
+_PUT = "put"
+"""The engine of rings whose tiles come from registers."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +81,9 @@ class _Ring:
         layout: of the memory: the stage, then the tile's dimensions.
         buffer: the memory.
         barriers: those of its stages; `None` if the CTA's barrier orders them.
-        engine: what copies.
+        engine: what copies; "put" of tiles that come from registers.
+        ctas: of the cluster that fill it together by multicast.
+        by_groups: whether only dots by `wgmma` read its tiles, each with a warpgroup.
     """
 
     stages: int
@@ -80,6 +92,17 @@ class _Ring:
     buffer: Any
     barriers: StageBarriers | None
     engine: str
+    ctas: int
+    by_groups: bool
+
+    def stage(self, at: Position) -> Stage:
+        """Return the stage of a tile."""
+        return Stage(self.buffer, self.layout, self.kind, at.stage)
+
+    def tile(self, at: Position) -> Any:
+        """Build the tile in a stage."""
+        layout = layout_attribute(self.layout)
+        return pipelines.shared_tile(self.kind, self.buffer, at.stage, layout)
 
     @property
     def tile_bytes(self) -> int:
@@ -124,7 +147,7 @@ class _Lowering:
         if dialect.TILE_WARPS in self._kernel.launch.attributes:
             self._bound_thread()
         for op in operations_in(self._kernel.launch):
-            if op.name == pipelines.ROLE and self._only_copies_tensors(op):
+            if op.name == pipelines.ROLE and only_copies(op):
                 op.attributes[dialect.ONE_THREAD] = ir.UnitAttr.get()
         for maker in self._makers:
             with ir.InsertionPoint(maker), maker.location:
@@ -170,7 +193,12 @@ class _Lowering:
         if not is_of_threads:
             self._check_mbarriers(maker)
             barriers = StageBarriers.make(stages)
-        return _Ring(stages, kind, layout, buffer, barriers, self._engines[ring])
+        shares = any(map(pipelines.is_multicast, self._users(ring, pipelines.COPY_ASYNC)))
+        ctas = self._kernel.cluster if shares else 1
+        waits = self._users(ring, pipelines.WAIT)
+        by_groups = all(is_read_by_groups(self._kernel, op) for op in waits)
+        engine = self._engines[ring]
+        return _Ring(stages, kind, layout, buffer, barriers, engine, ctas, by_groups)
 
     def _check_mbarriers(self, maker: Any) -> None:
         """Refuse a ring that mbarriers guard where the target has none that a thread waits at."""
@@ -193,11 +221,12 @@ class _Lowering:
                 maker.location,
                 hint="all copies into a ring have one engine",
             )
-        return engines.pop() if engines else pipelines.ENGINES[0]
+        return engines.pop() if engines else _PUT
 
     def _is_of_threads(self, ring: Any) -> bool:
         """Return whether all threads of the kernel fill and read a ring."""
-        return self._engines[ring] != "tma" and not any(map(role_around, self._uses[ring]))
+        is_of_role = any(map(role_around, self._uses[ring]))
+        return self._engines[ring] not in ("tma", _PUT) and not is_of_role
 
     def _initialize(self) -> None:
         """Build the initialization of all barriers by one thread, which the others wait for."""
@@ -205,9 +234,16 @@ class _Lowering:
         with where(first):
             for value, ring in self._rings.items():
                 if ring.barriers is not None:
-                    ring.barriers.initialize(self._producers(value, ring), self._consumers(value))
+                    consumers = ring.ctas * self._consumers(value, ring)
+                    ring.barriers.initialize(self._producers(value, ring), consumers)
             nvvm.fence_mbarrier_init()
-        ir.Operation.create("gpu.barrier")
+        if all(ring.ctas == 1 for ring in self._rings.values()):
+            ir.Operation.create("gpu.barrier")
+            return
+        _cluster_barrier()
+        end = list(self._kernel.body.operations)[-1]
+        with ir.InsertionPoint(end):
+            _cluster_barrier()  # until then others copy to this CTA, and arrive at its barriers
 
     def _users(self, ring: Any, name: str) -> list[Any]:
         return [op for op in self._uses[ring] if op.name == name]
@@ -219,24 +255,13 @@ class _Lowering:
         (role, *_) = [self._role(op) for op in self._users(value, pipelines.COMMIT)]
         return len(role.warps) * WARP_THREADS
 
-    def _consumers(self, value: Any) -> int:
-        """Return the arrivals that make a stage empty: one of each warp."""
+    def _consumers(self, value: Any, ring: _Ring) -> int:
+        """Return the arrivals that make a stage empty, of its own CTA."""
         roles = {self._role(op) for op in self._users(value, pipelines.RELEASE)}
-        return sum(len(role.warps) for role in roles)
+        return sum(arrivals(role, by_groups=ring.by_groups) for role in roles)
 
     def _role(self, op: Any) -> Role:
         return role_of(self._kernel, op)
-
-    def _only_copies_tensors(self, role: Any) -> bool:
-        """Return whether a role does nothing but copy by TMA, for which one thread is enough."""
-        inside = list(operations_in(role))
-        copies = [op for op in inside if op.name == pipelines.COPY_ASYNC]
-        return bool(copies) and not any(
-            op.name in (*pipelines.CONSUMES, dialect.STORE, tiles.SCATTER, dialect.ATOMIC)
-            or has_tiles(op)
-            or (op.name == pipelines.COPY_ASYNC and pipelines.engine_of(op) != "tma")
-            for op in inside
-        )
 
     # Operations.
     def _lower(self, op: Any) -> None:
@@ -248,19 +273,21 @@ class _Lowering:
             self._copy(op, ring, at)
         elif ring.barriers is not None:
             self._order_roles(op, ring, ring.barriers, at)
-        if op.name == pipelines.WAIT:
-            layout = layout_attribute(ring.layout)
-            tile = pipelines.shared_tile(ring.kind, ring.buffer, at.stage, layout)
-            op.results[0].replace_all_uses_with(tile)
+        if op.name == pipelines.PUT:
+            pipelines.store_shared(ring.tile(at), op.operands[2])
+        elif op.name == pipelines.WAIT:
+            for store in stores_of(op):
+                self._store(store, ring.stage(at))
+            if any(True for _ in op.results[0].uses):
+                op.results[0].replace_all_uses_with(ring.tile(at))
 
     def _copy(self, op: Any, ring: _Ring, at: Position) -> None:
         memory = (ring.buffer, ring.layout, at.stage)
         match ring.engine:
             case "tma":
-                boxes_of(self._kernel, op)  # so that an error names the copy
                 with where(self._one_thread(op)):
                     barrier = cast("StageBarriers", ring.barriers).full_at(at)
-                    self._copies.copy(op, ring.buffer, ring.layout, at, barrier)
+                    self._copies.load(op, ring.stage(at), barrier)
             case "cp.async":
                 self._thread_copies.asynchronous(op, self._role(op), *memory)
             case _:
@@ -291,6 +318,8 @@ class _Lowering:
                         barriers.expect(at, ring.tile_bytes)
             case pipelines.COMMIT if ring.engine == "cp.async":
                 nvvm.arrive_after_copies(barriers.full_at(at))
+            case pipelines.COMMIT if ring.engine == _PUT:
+                barriers.arrive_full(at)
             case pipelines.COMMIT if ring.engine == "plain":
                 nvvm.fence_async_shared()  # wgmma may read what threads have written
                 barriers.arrive_full(at)
@@ -299,19 +328,51 @@ class _Lowering:
                 if ring.engine == "cp.async" and self._has_wgmma:
                     nvvm.fence_async_shared()
             case pipelines.RELEASE:
-                self._release(barriers, at)
+                self._release(op, ring, barriers, at)
 
-    def _release(self, barriers: StageBarriers, at: Position) -> None:
-        """Build the arrival of one lane, when all lanes of its warp have read the tile."""
-        all_lanes = build.constant(build.i32(), _ALL_LANES)
-        ir.Operation.create("nvvm.bar.warp.sync", operands=[all_lanes])
-        with where(nvvm.elect()):
-            barriers.arrive_empty(at)
+    def _store(self, op: Any, stage: Stage) -> None:
+        """Build a store of a tile by TMA."""
+        with ir.InsertionPoint(op), op.location, where(self._one_thread(op)):
+            self._copies.store(op, stage)
+        op.erase()
+
+    def _release(self, op: Any, ring: _Ring, barriers: StageBarriers, at: Position) -> None:
+        """Build the arrivals at the stage's barrier, when the tile has been read.
+
+        Lane k of a warp, or of the first warp of a warpgroup, arrives at CTA k of the cluster.
+        """
+        i32 = build.i32()
+        if is_one_thread(self._role(op)):
+            for cta in range(ring.ctas):
+                rank = build.constant(i32, cta) if ring.ctas > 1 else None
+                nvvm.mbarrier_arrive(barriers.empty_at(at, rank))
+            return
+        if not ring.by_groups:
+            ir.Operation.create("nvvm.bar.warp.sync", operands=[build.constant(i32, _ALL_LANES)])
+        if not ring.by_groups and ring.ctas == 1:
+            with where(nvvm.elect()):
+                nvvm.mbarrier_arrive(barriers.empty_at(at))
+            return
+        threads = WARPGROUP_THREADS if ring.by_groups else WARP_THREADS
+        thread = build.make("arith.index_cast", i32, self._kernel.launch_thread)
+        lane, rank = build.binary("remui", thread, build.constant(i32, threads)), None
+        if ring.ctas > 1:
+            # Not in the branch: mapa may be moved out, and takes no rank beyond the cluster's.
+            rank = build.binary("remui", lane, build.constant(i32, ring.ctas))
+        barrier = barriers.empty_at(at, rank)
+        with where(build.compare("ult", lane, build.constant(i32, ring.ctas))):
+            nvvm.mbarrier_arrive(barrier)
 
     def _one_thread(self, op: Any) -> Any | None:
         """Build whether this is the thread of a role that copies; `None` if it is the only one."""
         role = self._role(op)
-        if role.op is not None and dialect.ONE_THREAD in role.op.attributes:
+        if is_one_thread(role):
             return None
         first = build.index(role.warps.start * WARP_THREADS)
         return build.compare("eq", self._kernel.launch_thread, first)
+
+
+def _cluster_barrier() -> None:
+    """Build a barrier of all threads of the cluster."""
+    nvvm.cluster_arrive()
+    nvvm.cluster_wait()

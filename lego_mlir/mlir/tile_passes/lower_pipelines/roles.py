@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from lego_mlir.hardware.limits import SM_REGISTERS, WARP_THREADS, WARPGROUP_THREADS
+from lego_mlir.hardware.limits import SM_REGISTERS, WARP_THREADS, WARPGROUP_THREADS, WARPGROUP_WARPS
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.dialect import pipeline_operations as pipelines
@@ -51,9 +51,14 @@ def lower_roles(kernel: TileKernel) -> None:
         return
     with ir.InsertionPoint(roles[0]), roles[0].location:
         warp = _warp(kernel)
+        joint = _joint_registers(roles)
+        for warps, registers in joint:
+            with where(_is_in(warp, warps)):
+                _set_registers(kernel, registers)
     for role, groups in zip(roles, turns, strict=True):
         with ir.InsertionPoint(role), role.location:
-            _lower_role(kernel, role, warp, groups)
+            is_set = any(pipelines.role_warps(role)[0] in warps for warps, _ in joint)
+            _lower_role(kernel, role, warp, groups, sets_registers=not is_set)
         role.erase()
 
 
@@ -66,17 +71,45 @@ def _warp(kernel: TileKernel) -> Any:
     return nvvm.shuffle(build.constant(i32, -1), word, lane, last)
 
 
-def _lower_role(kernel: TileKernel, role: Any, warp: Any, groups: int) -> None:
+def _joint_registers(roles: list[Any]) -> list[tuple[range, int]]:
+    """Return the warpgroups that several roles share, with the registers that these set.
+
+    All warps of a warpgroup execute the same setmaxnreg.
+    """
+    groups: dict[int, list[Any]] = {}
+    for role in roles:
+        for warp in pipelines.role_warps(role):
+            groups.setdefault(warp // WARPGROUP_WARPS, []).append(role)
+    found = []
+    for group, members in groups.items():
+        registers = pipelines.role_registers(members[0])
+        if registers is not None and len(set(members)) > 1:
+            first = group * WARPGROUP_WARPS
+            found.append((range(first, first + WARPGROUP_WARPS), registers))
+    return found
+
+
+def _is_in(warp: Any, warps: range) -> Any:
+    """Build whether a warp is one of a range."""
+    distance = build.binary("subi", warp, build.constant(build.i32(), warps.start))
+    return build.compare("ult", distance, build.constant(build.i32(), len(warps)))
+
+
+def _set_registers(kernel: TileKernel, registers: int) -> None:
+    least = SM_REGISTERS // (kernel.launch_warps * WARP_THREADS)
+    nvvm.set_registers(registers, "increase" if registers > least else "decrease")
+
+
+def _lower_role(
+    kernel: TileKernel, role: Any, warp: Any, groups: int, *, sets_registers: bool
+) -> None:
     """Build the branch of a role, and move what it does there."""
     warps = pipelines.role_warps(role)
     first = build.constant(build.i32(), warps.start)
-    distance = build.binary("subi", warp, first)
-    inside = build.compare("ult", distance, build.constant(build.i32(), len(warps)))
     registers = pipelines.role_registers(role)
-    with where(inside):
-        if registers is not None:
-            least = SM_REGISTERS // (kernel.launch_warps * WARP_THREADS)
-            nvvm.set_registers(registers, "increase" if registers > least else "decrease")
+    with where(_is_in(warp, warps)):
+        if registers is not None and sets_registers:
+            _set_registers(kernel, registers)
         if groups:
             _give_first_turn(kernel, groups)
         one_thread = None

@@ -7,11 +7,15 @@ becomes
     %map = "lego.tensor_map"(%a) {box = array<i64: 64, 64>, swizzle = 128 : i64, ...}
     nvvm.cp.async.bulk.tensor.shared.cluster.global %stage, %map, %full, box[%j, %i]
 
+A lego.store of a tile in shared memory is the same in the other direction, in a group of its own.
+
 Source: PTX ISA 9.7.9.27 (cp.async.bulk.tensor).
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from lego_mlir.algebra import Layout
@@ -32,21 +36,26 @@ from lego_mlir.mlir.tile_ir.open_sizes import sizes_of
 from lego_mlir.mlir.tile_ir.operations import slice_of
 from lego_mlir.mlir.tile_ir.types import bytes_of, shared_layout_in
 from lego_mlir.mlir.tile_passes.lower_pipelines.addresses import address, as_pointer, in_cluster
-from lego_mlir.mlir.tile_passes.lower_pipelines.mbarriers import Position
 from lego_mlir.mlir.tile_passes.lower_tiles import build
 
 
-def boxes_of(kernel: TileKernel, copy: Any) -> TensorMapBoxes:
-    """Return the tensor map and the boxes of a lego.copy_async.
+def boxes_of(kernel: TileKernel, access: Any, kind: Any, parts: int = 1) -> TensorMapBoxes:
+    """Return the tensor map and the boxes of a tile in shared memory that TMA loads or stores.
+
+    Args:
+        kernel: the kernel.
+        access: a lego.copy_async or a lego.store.
+        kind: the type of the tile.
+        parts: CTAs that copy it together, each as many boxes.
 
     Raises:
         LegoError: TMA cannot copy the tile.
     """
-    kind = ir.RankedTensorType(pipelines.tile_type_of(copy.operands[0]))
+    kind = ir.RankedTensorType(kind)
     shared = shared_layout_in(kind)
     assert shared is not None  # the verifier has seen to it
-    layout = _tiled(kernel.layouts.of(copy), slice_of(copy), tuple(kind.shape))
-    buffer = copy.operands[2]
+    layout = _tiled(kernel.layouts.of(access), slice_of(access), tuple(kind.shape))
+    (buffer,) = [x for x in access.operands if isinstance(x.type, ir.MemRefType)]
     if has_strides(buffer):
         strides = stride_symbols(buffer)
         layout = in_strides(layout, buffer_shape(layout), strides)
@@ -55,7 +64,12 @@ def boxes_of(kernel: TileKernel, copy: Any) -> TensorMapBoxes:
         raise LegoError(
             f"{kernel.target.name} has no TMA", hint="--target=sm_90a, or another engine"
         )
-    return tensor_map_boxes(layout, shared[whole], bytes_of(kind.element_type))
+    return tensor_map_boxes(layout, shared[whole], bytes_of(kind.element_type), parts)
+
+
+def load_boxes(kernel: TileKernel, copy: Any) -> TensorMapBoxes:
+    """Return the tensor map and the boxes of a lego.copy_async, as `boxes_of`."""
+    return boxes_of(kernel, copy, pipelines.tile_type_of(copy.operands[0]))
 
 
 def _tiled(layout: Layout, dims: tuple[int, ...], shape: tuple[int, ...]) -> Layout:
@@ -77,6 +91,39 @@ def _tiled(layout: Layout, dims: tuple[int, ...], shape: tuple[int, ...]) -> Lay
     return layout.TileBy(counts, sizes)
 
 
+_MASK_BITS = 16
+"""The bits of the mask of CTAs to which TMA copies."""
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A stage of a ring.
+
+    Attributes:
+        buffer: the stages.
+        layout: of that memory, with the stage as its first dimension.
+        kind: the type of a tile.
+        number: of the stage, an index.
+    """
+
+    buffer: Any
+    layout: Layout
+    kind: Any
+    number: Any
+
+
+def _plus(value: Any, shifts: Sequence[int], rank: Any) -> Any:
+    """Build an i32 plus the shift of a rank."""
+    if all(n == shifts[0] for n in shifts):
+        shift = build.constant(build.i32(), shifts[0])
+        return build.binary("addi", value, shift) if shifts[0] else value
+    shift = build.constant(build.i32(), shifts[0])
+    for k, n in enumerate(shifts[1:], start=1):
+        is_mine = build.compare("eq", rank, build.constant(build.i32(), k))
+        shift = build.select(is_mine, build.constant(build.i32(), n), shift)
+    return build.binary("addi", value, shift)
+
+
 class TensorCopies:
     """The copies of a kernel by TMA; equal tensor maps are made once.
 
@@ -88,37 +135,70 @@ class TensorCopies:
         self._kernel = kernel
         self._made: dict[Any, Any] = {}
 
-    def copy(self, op: Any, buffer: Any, layout: Layout, at: Position, barrier: Any) -> None:
-        """Build the copies of a tile by one thread.
+    def load(self, op: Any, stage: Stage, barrier: Any) -> None:
+        """Build the copies of a tile to shared memory by one thread.
+
+        Of a multicast each CTA of the cluster copies the boxes of its rank to all CTAs.
 
         Args:
             op: the lego.copy_async.
-            buffer: the stages of its ring.
-            layout: of that memory, with the stage as its first dimension.
-            at: the tile's position.
+            stage: where to.
             barrier: the pointer to the mbarrier that counts the bytes.
 
         Raises:
             LegoError: TMA cannot copy the tile.
         """
-        found = boxes_of(self._kernel, op)
-        tensor_map = self._map(op, found)
-        rank = layout.rank - 1
-        zero = build.index(0)
-        size = bytes_of(ir.MemRefType(buffer.type).element_type)
-        origin = [build.make("arith.index_cast", build.i32(), x) for x in list(op.operands)[3:]]
-        for box in found.boxes:
-            start = address(buffer, layout, [at.stage, *[zero] * rank], box.offset * size)
-            coordinates = [
-                build.binary("addi", origin[dim], build.constant(build.i32(), shift))
-                if shift
-                else origin[dim]
-                for dim, shift in zip(found.dims, box.at, strict=True)
-            ]
-            nvvm.fetch_tile(in_cluster(as_pointer(start)), tensor_map, coordinates, barrier)
+        _, _, tensor, *origin = list(op.operands)
+        parts = self._kernel.cluster if pipelines.is_multicast(op) else 1
+        mask = None
+        if parts > 1:
+            mask = build.constant(ir.IntegerType.get_signless(_MASK_BITS), (1 << parts) - 1)
+        for tensor_map, coordinates, at in self._boxes(op, stage, tensor, origin, parts):
+            nvvm.fetch_tile(in_cluster(at), tensor_map, coordinates, barrier, mask)
 
-    def _map(self, op: Any, found: TensorMapBoxes) -> Any:
-        tensor = op.operands[2]
+    def store(self, op: Any, stage: Stage) -> None:
+        """Build the copies of a tile to its tensor by one thread.
+
+        Each box is a group, and has been read before the next one begins: TMA copies in order, so
+        loads would wait for the whole tile.
+
+        Args:
+            op: the lego.store.
+            stage: where the tile is.
+
+        Raises:
+            LegoError: TMA cannot copy the tile.
+        """
+        _, tensor, *origin = list(op.operands)
+        for tensor_map, coordinates, at in self._boxes(op, stage, tensor, origin):
+            nvvm.store_tile(tensor_map, at, coordinates)
+            nvvm.commit_stores()
+            nvvm.wait_for_stores_read(0)
+
+    def _boxes(
+        self, op: Any, stage: Stage, tensor: Any, origin: Sequence[Any], parts: int = 1
+    ) -> Iterator[tuple[Any, list[Any], Any]]:
+        """Yield the tensor map, the coordinates and the pointer to shared memory of each box.
+
+        Of several CTAs each copies the boxes k, k + parts, ... with its rank k.
+        """
+        found = boxes_of(self._kernel, op, stage.kind, parts)
+        rank = nvvm.rank_in_cluster() if parts > 1 else None
+        tensor_map = self._map(op, tensor, found)
+        zeros = [build.index(0)] * (stage.layout.rank - 1)
+        size = bytes_of(ir.RankedTensorType(stage.kind).element_type)
+        first = [build.make("arith.index_cast", build.i32(), x) for x in origin]
+        start = address(stage.buffer, stage.layout, [stage.number, *zeros])
+        for k in range(0, len(found.boxes), parts):
+            boxes = found.boxes[k : k + parts]
+            coordinates = [
+                _plus(first[dim], [box.at[d] for box in boxes], rank)
+                for d, dim in enumerate(found.dims)
+            ]
+            at = _plus(start, [box.offset * size for box in boxes], rank)
+            yield tensor_map, coordinates, as_pointer(at)
+
+    def _map(self, op: Any, tensor: Any, found: TensorMapBoxes) -> Any:
         key = (tensor, found.dims, found.shape, found.strides, found.box, found.swizzle)
         if key not in self._made:
             layout = self._kernel.layouts.of(op)

@@ -86,15 +86,27 @@ def store_shared(tile: Fragment, layout: Layout, threads: Threads) -> SharedTile
         layout: of the tile in shared memory.
         threads: those of the kernel.
     """
-    target = threads.kernel.target
-    attribute = layout_attribute(layout)
-    buffer = allocate(attribute, tile.element, DYNAMIC_ALIGNMENT)
-    instructions = matrix_instructions(target)
-    plan = plan_store(tile.layout, layout, bytes_of(tile.element), instructions)
-    store_side(tile, buffer, attribute, plan, threads)
-    if target.capability >= _ASYNC_PROXY:
+    buffer = allocate(layout_attribute(layout), tile.element, DYNAMIC_ALIGNMENT)
+    made = SharedTile(buffer, layout, (), tile.element)
+    store_in(made, layout, tile, threads)
+    return made
+
+
+def store_in(target: SharedTile, memory: Layout, tile: Fragment, threads: Threads) -> None:
+    """Build the stores of a tile to one in shared memory, and a fence behind them.
+
+    Args:
+        target: the tile in shared memory.
+        memory: its layout, without the dimensions that are not the tile's.
+        tile: what a thread holds.
+        threads: those that hold the tile.
+    """
+    instructions = matrix_instructions(threads.kernel.target)
+    plan = plan_store(tile.layout, memory, bytes_of(tile.element), instructions)
+    attribute = layout_attribute(target.layout)
+    store_side(tile, target.buffer, attribute, plan, threads, target.index)
+    if threads.kernel.target.capability >= _ASYNC_PROXY:
         nvvm.fence_async_shared()
-    return SharedTile(buffer, layout, (), tile.element)
 
 
 def load_shared(

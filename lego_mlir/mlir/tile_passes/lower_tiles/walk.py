@@ -43,6 +43,7 @@ from lego_mlir.mlir.tile_passes.lower_tiles.pointwise import lower_pointwise
 from lego_mlir.mlir.tile_passes.lower_tiles.shared_tiles import (
     SharedTile,
     load_shared,
+    store_in,
     store_shared,
 )
 from lego_mlir.mlir.tile_passes.lower_tiles.takes import take
@@ -131,6 +132,10 @@ class _Walk:
             case dialect.STORE:
                 mask = self._mask(op.operands[0])
                 memory.lower_store(op, operands[0], mask, self.threads)
+            case dialect.STORE_SHARED:
+                memory_layout = shared_layout_of(op.operands[0])
+                assert memory_layout is not None  # the verifier has seen to it
+                store_in(operands[0], memory_layout, operands[1], self.threads)
             case tiles.SCATTER:
                 tile, *indices = (operands[k] for k, x in enumerate(op.operands) if is_tile(x))
                 masks = self._masks(tile for tile in op.operands if is_tile(tile))

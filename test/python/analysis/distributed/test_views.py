@@ -14,6 +14,7 @@ from lego_mlir.analysis.distributed import (
     DistributedLayout,
     Factor,
     Place,
+    block,
     broadcast,
     broadcast_registers,
     joined,
@@ -28,6 +29,7 @@ from lego_mlir.analysis.distributed import (
     unsqueezed,
     wgmma_accumulator,
 )
+from lego_mlir.analysis.distributed.slices import slice_registers
 from lego_mlir.diagnostics import LegoError
 
 
@@ -137,6 +139,25 @@ def test_a_quotient_is_broadcast_by_registers(
     registers = list(broadcast_registers(layout, dims))
     expected = held(layout, np.broadcast_to(x, layout.shape))
     assert np.array_equal(held(quotient, x)[..., registers], expected)
+
+
+@given(any_layouts(), st.data())
+@settings(max_examples=200)
+def test_every_thread_holds_its_part_of_each_block(
+    layout: DistributedLayout, data: st.DataObject
+) -> None:
+    shape = [
+        data.draw(st.sampled_from([d for d in range(1, n + 1) if n % d == 0])) for n in layout.shape
+    ]
+    try:
+        piece = block(layout, shape)
+    except LegoError:
+        return
+    counts = [n // m for n, m in zip(layout.shape, shape, strict=True)]
+    assert piece.registers * prod(counts) == layout.registers
+    for at in np.ndindex(*counts):
+        origin = [k * m for k, m in zip(at, shape, strict=True)]
+        assert slice_registers(layout, piece, origin) is not None
 
 
 def test_the_accumulators_row_sums_are_four_copies() -> None:

@@ -33,18 +33,20 @@ def _gemm(m: int, n: int, k: int, **params: int) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("shape", "ctas", "group", "stages"),
+    ("shape", "ctas", "group", "more"),
     [
-        ((128, 192, 192), 4, 2, 2),  # CTAs with one tile, and with two; an odd number of tiles
-        ((200, 136, 72), 2, 2, 3),  # padded in every dimension, the last group is smaller
-        ((64, 320, 64), 1, 8, 4),  # one row, one iteration a tile: fewer than stages
-        ((128, 128, 128), 132, 8, 2),  # a CTA for each tile
+        ((128, 192, 192), 4, 2, {}),  # CTAs with one tile, and with two
+        ((200, 136, 72), 2, 2, {"stages": 3}),  # padded, and the last group is smaller
+        ((64, 320, 64), 1, 8, {"stages": 4}),  # one row, one iteration a tile: fewer than stages
+        ((128, 128, 128), 132, 8, {"store_stages": 1}),  # a CTA for each tile
+        ((200, 136, 72), 2, 2, {"store_stages": 2, "cluster": 2, "producer_warps": 1}),
+        ((256, 64, 64), 4, 4, {"cluster": 4, "store_stages": 2, "store_parts": 4}),
     ],
 )
 def test_a_gemm_in_all_orders(
-    shape: tuple[int, int, int], ctas: int, group: int, stages: int
+    shape: tuple[int, int, int], ctas: int, group: int, more: dict[str, int]
 ) -> None:
-    kernel = _gemm(*shape, ctas=ctas, raster_group=group, stages=stages)
+    kernel = _gemm(*shape, ctas=ctas, raster_group=group, **{"stages": 2} | more)
     lines = check_each_step(kernel.compilation())
     assert [line.partition(":")[0] for line in lines][-4:] == [
         "the schedule",

@@ -63,7 +63,12 @@ def load_by_matrices(
 
 
 def store_by_matrices(
-    tile: Fragment, buffer: Any, attribute: Any, matrices: Matrices, threads: Threads
+    tile: Fragment,
+    buffer: Any,
+    attribute: Any,
+    matrices: Matrices,
+    threads: Threads,
+    outer: Sequence[Any] = (),
 ) -> None:
     """Build the stores of a tile to shared memory; arguments as `load_by_matrices`."""
     per_word = _WORD_BYTES // bytes_of(tile.element)
@@ -75,9 +80,9 @@ def store_by_matrices(
             for word in _words(registers, per_word)
         ],
         buffer,
-        threads.coordinates(matrices.rows),
+        [*outer, *threads.coordinates(matrices.rows)],
         attribute,
-        register_factors(matrices.rows),
+        [(len(outer) + dim, n, stride) for dim, n, stride in register_factors(matrices.rows)],
         len(matrices.registers[0]) // per_word,
         transposed=matrices.is_transposed,
     )

@@ -10,7 +10,7 @@ those that one access moves follow one another. `insert_barriers` has the barrie
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
 from typing import Any
 
@@ -74,7 +74,14 @@ def _loaded(
     return repeated(load(own, element, buffer, attribute, vector, threads), layout)
 
 
-def store_side(tile: Fragment, buffer: Any, memory: Any, side: Side, threads: Threads) -> None:
+def store_side(
+    tile: Fragment,
+    buffer: Any,
+    memory: Any,
+    side: Side,
+    threads: Threads,
+    outer: Sequence[Any] = (),
+) -> None:
     """Build the stores of a tile to shared memory, by vectors or matrices.
 
     Args:
@@ -83,12 +90,13 @@ def store_side(tile: Fragment, buffer: Any, memory: Any, side: Side, threads: Th
         memory: the attribute of its layout.
         side: the accesses.
         threads: those of the kernel.
+        outer: the index of the memory's dimensions before the tile's.
     """
     if side.matrices is not None:
-        store_by_matrices(tile, buffer, memory, side.matrices, threads)
+        store_by_matrices(tile, buffer, memory, side.matrices, threads, outer)
         return
     vector = _without_copies(tile.layout, side.vectors[0])
-    store(once(tile), buffer, memory, vector, threads)
+    store(once(tile), buffer, memory, vector, threads, outer)
 
 
 def _without_copies(layout: DistributedLayout, vector: tuple[int, ...]) -> tuple[int, ...]:
@@ -98,7 +106,12 @@ def _without_copies(layout: DistributedLayout, vector: tuple[int, ...]) -> tuple
 
 
 def store(
-    tile: Fragment, buffer: Any, memory: Any, vector: tuple[int, ...], threads: Threads
+    tile: Fragment,
+    buffer: Any,
+    memory: Any,
+    vector: tuple[int, ...],
+    threads: Threads,
+    outer: Sequence[Any] = (),
 ) -> None:
     """Build the stores of a tile; of several threads with the same elements one stores them.
 
@@ -108,13 +121,15 @@ def store(
         memory: the attribute of its layout.
         vector: the registers that the first access moves, in the order of memory.
         threads: those of the kernel.
+        outer: the index of the memory's dimensions before the tile's.
     """
     ordered = arranged(tile.layout, vector)
     registers = same_registers(ordered, tile.layout)
     parts = tile.picked(ordered, registers).parts
-    index = threads.coordinates(tile.layout)
+    index = [*outer, *threads.coordinates(tile.layout)]
+    factors = [(len(outer) + dim, n, stride) for dim, n, stride in register_factors(ordered)]
     with where(threads.is_first_copy(tile.layout)):
-        tiles.store_parts(parts, buffer, index, memory, register_factors(ordered))
+        tiles.store_parts(parts, buffer, index, memory, factors)
 
 
 def load(

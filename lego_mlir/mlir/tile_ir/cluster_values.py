@@ -1,0 +1,76 @@
+"""Which scalars are the same in all CTAs of a cluster that run programs of their own.
+
+The number of a CTA is `n * C + r` in cluster C of n CTAs, with the rank r. A scalar is common if
+its index expression, and the bounds of the loops whose variables it has, do not depend on r. So the
+two CTAs of a cluster that compute tiles one below the other load the same tile of operand B.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lego_mlir.index import Sym, construct, symbols
+from lego_mlir.mlir import dialect
+from lego_mlir.mlir.bindings import ir
+from lego_mlir.mlir.lowering.indices.index_reader import IndexReader
+from lego_mlir.mlir.modules import operations_in
+from lego_mlir.mlir.tile_ir.kernels import TileKernel
+
+_LAUNCH, _LOOP, _FUNCTION = "gpu.launch", "scf.for", "func.func"
+
+
+class ClusterValues:
+    """The scalars of one kernel.
+
+    Args:
+        kernel: a kernel whose CTAs run programs of their own.
+    """
+
+    def __init__(self, kernel: TileKernel) -> None:
+        self._kernel = kernel
+        self._reader = IndexReader()
+        self._cluster = Sym("cluster", 0)
+        rank = Sym("rank", 0, kernel.cluster - 1)
+        number = construct.add(construct.mul(self._cluster, kernel.cluster), rank)
+        self._reader.define(kernel.body.arguments[0], number)
+        for op in operations_in(kernel.launch):
+            if op.name == "gpu.block_id" and "dim x" in str(op.attributes["dimension"]):
+                self._reader.define(op.results[0], number)
+            elif op.name == dialect.INV:
+                self._define_index(op)
+
+    def _define_index(self, op: Any) -> None:
+        """Read the index that a layout has at an offset."""
+        layout = self._kernel.layouts.of(op)
+        if not layout.symbols:
+            index = layout.inv(self._reader.read(op.operands[0]))
+            for result, x in zip(op.results, index, strict=True):
+                self._reader.define(result, x)
+
+    def is_common(self, value: Any) -> bool:
+        """Return whether a scalar is known to be the same in all CTAs of a cluster."""
+        if not isinstance(value.type, ir.IndexType):
+            return False
+        return all(self._is_common(symbol) for symbol in symbols(self._reader.read(value)))
+
+    def _is_common(self, symbol: Sym) -> bool:
+        if symbol == self._cluster:
+            return True
+        value = self._reader.values.get(symbol)
+        if not isinstance(value, ir.BlockArgument):
+            return False
+        owner, number = value.owner.owner.operation, value.arg_number
+        if owner.name == _LOOP:
+            return number == 0 and all(map(self.is_common, list(owner.operands)[:3]))
+        # Clusters lie along x. What the host computes is the same for all CTAs.
+        return bool(owner.name == _FUNCTION or (owner.name == _LAUNCH and number in (1, 2)))
+
+    def uncommon_control(self, op: Any) -> Any | None:
+        """Return the loop or branch around an operation that CTAs may not execute alike, if any."""
+        around = op.parent.operation
+        while around != self._kernel.launch:
+            is_common = around.name == _LOOP and all(map(self.is_common, list(around.operands)[:3]))
+            if len(around.operands) and not is_common:
+                return around
+            around = around.parent.operation
+        return None

@@ -1,0 +1,137 @@
+"""`transform_lego.pipeline_stores`: tiles are stored by TMA, out of ring buffers.
+
+    %y = "lego.convert"(%x) : ... -> tensor<128x256xf16, #rows>
+    "lego.store"(%y, %c, %i, %j)
+
+becomes
+
+    %ring = "lego.make_ring"() : () -> !lego.ring<1 : i64, tensor<128x256xf16, #S>>
+    ...
+    "lego.acquire"(%ring, %n)
+    "lego.put"(%ring, %n, %x)
+    "lego.commit"(%ring, %n)
+    %t = "lego.wait"(%ring, %n)
+    "lego.store"(%t, %c, %i, %j)
+    "lego.release"(%ring, %n)
+
+With `store_parts = 4` each of four slices of the tile is put and stored by itself, so that the ring
+is small. A store is rewritten if TMA can make it; each has a ring of `store_stages` stages, and
+with 0 stages threads store as before. `split_roles` gives the last three operations to a role of
+their own, so that those who have put a tile go on: in a persistent kernel to the next tile, while
+this one is stored.
+"""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+from lego_mlir.analysis.distributed import block
+from lego_mlir.diagnostics import LegoError
+from lego_mlir.mlir import dialect
+from lego_mlir.mlir.bindings import ir
+from lego_mlir.mlir.dialect import pipeline_operations as pipelines
+from lego_mlir.mlir.dialect import tile_operations as tiles
+from lego_mlir.mlir.modules import named_attributes, operations_in
+from lego_mlir.mlir.schedule.transform_step import TransformStep, transform
+from lego_mlir.mlir.tile_ir.kernels import TileKernel
+from lego_mlir.mlir.tile_ir.operations import slice_of
+from lego_mlir.mlir.tile_ir.types import (
+    element_of,
+    is_register_tile,
+    layout_of,
+    shape_of,
+    shared_tile_type,
+    tile_type,
+)
+from lego_mlir.mlir.tile_passes.lower_pipelines.tensor_copies import boxes_of
+from lego_mlir.mlir.tile_passes.lower_tiles import build
+from lego_mlir.mlir.tile_steps.iteration_counts import is_counted, number_of
+from lego_mlir.mlir.tile_steps.kernels import in_block, kernels_of
+from lego_mlir.mlir.tile_steps.stage_layouts import stage_layout
+
+
+@transform("pipeline_stores")
+def pipeline_stores(step: TransformStep) -> list[list[Any]]:
+    """Let the stores of kernels that TMA can make pass through rings."""
+    stages = step.number("store_stages", 1)
+    if stages < 0:
+        raise step.misuse(f"store_stages is {stages}", hint=step.option("store_stages", 1))
+    parts = step.number("store_parts", 1)
+    if parts < 1:
+        raise step.misuse(f"store_parts is {parts}", hint=step.option("store_parts", 4))
+    for kernel in kernels_of(step) if stages else ():
+        inside = list(operations_in(kernel.launch))
+        for role in (op for op in inside if op.name == pipelines.ROLE):
+            raise step.error(
+                "the kernel has roles already",
+                role,
+                hint="transform_lego.pipeline_stores comes before split_roles",
+            )
+        for op in inside:
+            is_tile = op.name == dialect.STORE and is_register_tile(op.operands[0])
+            if is_tile and is_counted(kernel, op):
+                _pipeline(step, kernel, op, stages, parts)
+    return []
+
+
+def _slice_type(tile: Any, parts: int) -> Any:
+    """Return the type of one of several slices of a tile, of each of which every thread has some.
+
+    Raises:
+        LegoError: threads do not hold such slices.
+    """
+    shape, layout = shape_of(tile), layout_of(tile)
+    assert layout is not None  # it is placed
+    for dim in reversed(range(len(shape))):
+        if shape[dim] % parts:
+            continue
+        found = (*shape[:dim], shape[dim] // parts, *shape[dim + 1 :])
+        try:
+            return tile_type(found, element_of(tile), block(layout, found))
+        except LegoError:
+            continue
+    raise LegoError(f"the threads do not hold a tile {list(shape)} in {parts} parts")
+
+
+def _pipeline(step: TransformStep, kernel: TileKernel, store: Any, stages: int, parts: int) -> None:
+    """Rewrite one store, if TMA can make it."""
+    tile = store.operands[0]
+    while not isinstance(tile, ir.BlockArgument) and tile.owner.name == tiles.CONVERT:
+        tile = tile.owner.operands[0]
+    # TMA drops what is out of bounds, and nothing else.
+    if dialect.made_by(tile, tiles.RESTRICT) or dialect.FILLED not in kernel.launch.attributes:
+        return
+    try:
+        piece = _slice_type(tile, parts)
+        shape = tuple(piece.shape)
+        kind = shared_tile_type(shape, element_of(tile), stage_layout(kernel, store, shape))
+        boxes_of(kernel, store, kind)
+    except LegoError:
+        return
+    with ir.InsertionPoint(in_block(store, kernel.body) or store), store.location:
+        ring = pipelines.make_ring(stages, kind)
+    converted = store.operands[0]
+    _, buffer, *origin = list(store.operands)
+    with ir.InsertionPoint(store), store.location:
+        before = number_of(step, kernel, store, [])
+        if parts > 1:
+            before = build.binary("muli", before, build.index(parts))
+        corners = product(*(range(0, n, m) for n, m in zip(shape_of(tile), shape, strict=True)))
+        for k, at in enumerate(corners):
+            number = build.binary("addi", before, build.index(k)) if k else before
+            part = tile if parts == 1 else tiles.extract_slice(piece, tile, at)
+            pipelines.acquire(ring, number)
+            pipelines.put(ring, number, part)
+            pipelines.commit(ring, number)
+            index = list(origin)
+            for dim, distance in zip(slice_of(store), at, strict=True):
+                if distance:
+                    index[dim] = build.binary("addi", index[dim], build.index(distance))
+            waited = pipelines.wait(ring, number)
+            dialect.store(waited, buffer, index, named_attributes(store))
+            pipelines.release(ring, number)
+    step.erase(store)
+    while converted != tile and not any(True for _ in converted.uses):
+        unused, converted = converted.owner.operation, converted.owner.operands[0]
+        step.erase(unused)
