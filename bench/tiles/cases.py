@@ -213,13 +213,17 @@ def _pipelined_attention(heads: int, length: int, depth: int) -> TileCase:
     )
 
 
+_IN_PARTS = {"store_stages": 2, "store_parts": 4}
+"""Tiles of 128 x 256 are stored in four parts, so that a ring of operands has four stages."""
+
+
 def _pipelined_gemm(
     m: int,
     n: int,
     k: int,
     tile: tuple[int, int, int] = (128, 256, 64),
     *,
-    swap: bool = False,
+    warps: int = 8,
     **params: int,
 ) -> TileCase:
     """Return a GEMM of f16 by the schedule `persistent`, beside that of `lego_mlir.kernels`.
@@ -228,16 +232,16 @@ def _pipelined_gemm(
         m: rows of A.
         n: columns of B.
         k: columns of A.
-        tile: the sizes of a CTA's tile, of whose rows a warpgroup has 64.
-        swap: whether the tile is one of the transpose of C, a product of transposes.
+        tile: the sizes of a CTA's tile.
+        warps: that hold the tile.
         params: parameters of the schedule.
     """
+    given = {"stages": 4, "producer_registers": 40, "consumer_registers": 232} | params
 
-    def make(schedule: str, params: dict[str, int]) -> Kernel:
+    def make() -> Kernel:
         import lego_mlir as lg
 
         rows, columns, depth = tile
-        down, across = (n, m) if swap else (m, n)
         a_matrix, b_matrix, c_matrix = (
             lg.Tensor["f16", shape, 16] for shape in ((m, k), (k, n), (m, n))
         )
@@ -247,40 +251,30 @@ def _pipelined_gemm(
 
             @lg.fold(-(-k // depth), lg.zeros((rows, columns), "f32"))
             def sums(step: Any, sums: Any) -> Any:
-                if swap:
-                    first, second = b.tile(depth, rows)[step, i], a.tile(columns, depth)[j, step]
-                    return lg.dot(first.T, second.T, sums)
                 return lg.dot(a.tile(rows, depth)[i, step], b.tile(depth, columns)[step, j], sums)
 
-            if swap:
-                c.tile(columns, rows)[j, i] = sums.to("f16").T
-            else:
-                c.tile(rows, columns)[i, j] = sums.to("f16")
+            c.tile(rows, columns)[i, j] = sums.to("f16")
 
         gemm.__annotations__ = {"a": a_matrix, "b": b_matrix, "c": c_matrix}
-        grid = (-(-across // columns), -(-down // rows))
-        options = {"schedule": schedule, "params": params, "pdl": True}
-        return lg.kernel(grid=grid, warps=rows // 16, **options)(gemm)
+        grid = (-(-n // columns), -(-m // rows))
+        options = {"schedule": "persistent", "params": given, "pdl": True}
+        return lg.kernel(grid=grid, warps=warps, **options)(gemm)
 
     def kernels() -> Kernel:
         from lego_mlir.kernels import matmul
 
         return matmul(m, n, k, target="sm_90a")
 
-    given = {"stages": 3, "producer_registers": 40, "consumer_registers": 232}
     shape = str(n) if m == n == k else f"{m}x{n}x{k}"
     return TileCase(
         f"gemm_f16_{shape}_pipelined",
-        partial(make, "persistent", given | params),
+        make,
         ((m, k), (k, n), (m, n)),
         ("float16",) * 3,
         lambda a, b: a @ b,
         ("torch mm",),
         2e-3,
-        programs={
-            "not persistent": partial(make, "overlapped", given),
-            "kernels.matmul": kernels,
-        },
+        programs={"kernels.matmul": kernels},
         flops=2 * m * n * k,
     )
 
@@ -435,12 +429,29 @@ CASES = (
     _attention(32, 4096, 64, 64, 64, 4),
     _attention(32, 4096, 128, 128, 64, 8),
     *(_pipelined_attention(32, n, 128) for n in (2048, 4096, 8192)),
-    *(_pipelined_gemm(n, n, n) for n in (1024, 2048, 3072, 4096, 5120, 6144, 8192)),
-    _pipelined_gemm(4096, 4096, 1024),
-    _pipelined_gemm(8192, 1024, 8192),
-    _pipelined_gemm(4864, 4096, 8192),
-    _pipelined_gemm(2112, 7168, 2048),
-    _pipelined_gemm(16384, 2048, 2048),
+    _pipelined_gemm(
+        *(1024,) * 3,
+        (64, 128, 64),
+        warps=4,
+        stages=8,
+        producer_registers=0,
+        consumer_registers=0,
+    ),
+    _pipelined_gemm(*(2048,) * 3, **_IN_PARTS),
+    _pipelined_gemm(
+        *(3072,) * 3, (256, 144, 64), cluster=2, raster_group=2, store_stages=2, store_parts=9
+    ),
+    _pipelined_gemm(*(4096,) * 3, **_IN_PARTS),
+    *(
+        _pipelined_gemm(n, n, n, (128, 224, 64), store_stages=4, store_parts=7)
+        for n in (5120, 8192)
+    ),
+    _pipelined_gemm(*(6144,) * 3, **_IN_PARTS),
+    _pipelined_gemm(4096, 4096, 1024, **_IN_PARTS),
+    _pipelined_gemm(8192, 1024, 8192, **_IN_PARTS),
+    _pipelined_gemm(4864, 4096, 8192, **_IN_PARTS),
+    _pipelined_gemm(2112, 7168, 2048, **_IN_PARTS),
+    _pipelined_gemm(16384, 2048, 2048, **_IN_PARTS),
     *(cp_async_gemm(n, n, n) for n in (2048, 4096, 8192)),
     cp_async_gemm(4096, 4096, 1024),
     cp_async_gemm(1024, 1024, 4096, (128, 128, 64), (2, 2), 3),
