@@ -12,6 +12,8 @@ from bench.contenders.run import append, measure_case, select, shown
 from bench.figures import cuda_cases, triton_cases
 
 _MANIFEST = "figures.json"
+_TABLES = "linear_layouts.md"
+_ROWS = Path(__file__).parents[1] / "results" / "rows.jsonl"
 _ROUNDS = 11
 
 
@@ -50,6 +52,8 @@ def run(options: argparse.Namespace) -> int:
         for case in chosen:
             build_case(case, options.folder / case.folder, options.target)
             print(case.name, flush=True)
+        if not options.only:
+            _build_tables(options.folder)
         (options.folder / _MANIFEST).write_text(json.dumps({"commit": commit()}))
     if options.run or every:
         made = json.loads((options.folder / _MANIFEST).read_text())["commit"]
@@ -59,7 +63,20 @@ def run(options: argparse.Namespace) -> int:
             append(results, line)
             print(shown(line), flush=True)
     if options.report or every:
+        from bench.figures import bandwidth
         from bench.figures.report import report
 
-        print(report(results), end="")
+        tables = options.folder / _TABLES
+        further = ["\n".join(bandwidth.lines(_ROWS))]
+        further += [tables.read_text().rstrip()] if tables.exists() else []
+        print(report(results, *further), end="")
     return failures
+
+
+def _build_tables(folder: Path) -> None:
+    """Write the tables of the linear layouts paper, which need no GPU."""
+    from bench.tiles import tables
+
+    found = {family: tables.reductions(family) for family in tables.BROADCAST}
+    text = "\n".join(["## Linear Layouts: tables 3 and 4", "", *tables.lines(found)])
+    (folder / _TABLES).write_text(text + "\n")

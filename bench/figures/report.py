@@ -11,8 +11,8 @@ from bench.figures.published import PUBLISHED
 from lego_mlir.files import write_whole
 
 
-def report(results: Path) -> str:
-    """Write the table of a file of results beside it, and return it."""
+def report(results: Path, *further: str) -> str:
+    """Write the table of a file of results beside it, and further parts; return the text."""
     rows = [json.loads(line) for line in results.read_text().splitlines()]
     latest = {row["case"]: row for row in rows}
     device = next((row["device"] for row in rows if "device" in row), "no GPU")
@@ -27,7 +27,7 @@ def report(results: Path) -> str:
         "|---|---|--:|---|---|--:|---|",
     ]
     lines += [_row(row) for row in latest.values()]
-    text = "\n".join(lines) + "\n"
+    text = "\n".join([*lines, *(f"\n{part}" for part in further)]) + "\n"
     write_whole(results.with_suffix(".md"), text.encode())
     return text
 

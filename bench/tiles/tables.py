@@ -9,7 +9,7 @@ for the shapes that it names, and are no ratio to them.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -77,24 +77,28 @@ class Reductions:
 
 def main() -> int:
     """Print both tables; return the number of reductions that are wrong."""
-    print("Table 3: the widest access of a copy of 512 rows\n")
-    print("| tile | Triton | Triton-Linear | lego-mlir | bits |\n|---|---|---|---|--:|")
+    found = {family: reductions(family) for family in BROADCAST}
+    print("\n".join(lines(found)))
+    return sum(each.tried - each.right for each in found.values())
+
+
+def lines(found: Mapping[str, Reductions]) -> Iterator[str]:
+    """Yield the lines of both tables, with our reductions of each family of layouts."""
+    yield "Table 3: the widest access of a copy of 512 rows"
+    yield ""
+    yield "| tile | Triton | Triton-Linear | lego-mlir | bits |\n|---|---|---|---|--:|"
     for dtype, columns, triton, linear in CONTIGUITY:
         name, bits = widest(dtype, columns)
-        print(f"| 512×{columns} {dtype} | {triton} | {linear} | {name} | {bits} |", flush=True)
-    print("\nTable 4: reductions of tiles in layouts of all kinds\n")
-    print("| layout | Triton | Triton-Linear | lego-mlir | its shared-memory stores, loads |")
-    print("|---|---|---|---|---|")
-    wrong = 0
+        yield f"| 512×{columns} {dtype} | {triton} | {linear} | {name} | {bits} |"
+    yield "\nTable 4: reductions of tiles in layouts of all kinds\n"
+    yield "| layout | Triton | Triton-Linear | lego-mlir | its shared-memory stores, loads |"
+    yield "|---|---|---|---|---|"
     for family, (before, after, *counts) in BROADCAST.items():
-        found = reductions(family)
-        wrong += found.tried - found.right
-        print(
+        ours = found[family]
+        yield (
             f"| {family} | {before}, {counts[0]} | {after}, {counts[1]} | "
-            f"{found.right}/{found.tried} | {found.stores}, {found.loads} |",
-            flush=True,
+            f"{ours.right}/{ours.tried} | {ours.stores}, {ours.loads} |"
         )
-    return wrong
 
 
 def widest(dtype: str, columns: int) -> tuple[str, int]:
