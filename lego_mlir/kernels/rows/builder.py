@@ -31,7 +31,12 @@ from lego_mlir.kernels.rows.bodies.turns import (
     rows_in_turns,
 )
 from lego_mlir.kernels.rows.config import RowsConfig
-from lego_mlir.kernels.rows.heuristic import choose, choose_for_columns, count_ctas
+from lego_mlir.kernels.rows.heuristic import (
+    choose,
+    choose_for_columns,
+    count_ctas,
+    is_dependent,
+)
 from lego_mlir.kernels.rows.problem import Argument, Function, RowsProblem, Stat
 
 RowsKernel: TypeAlias = Kernel | KernelSequence
@@ -42,6 +47,7 @@ class _Options(NamedTuple):
     exact_math: bool
     in_place: bool
     cluster: int = 1
+    pdl: bool = True
 
 
 _SUM_WARPS = 8
@@ -116,7 +122,7 @@ def _row_kernel(problem: RowsProblem, config: RowsConfig, name: str, options: _O
     across = -(-problem.columns // config.columns) if problem.is_elementwise else 1
     grid = (config.ctas, 1) if trace is rows_in_turns else problem.grid(config.rows, across)
     how = config.describe(problem.columns, is_elementwise=problem.is_elementwise)
-    options = options._replace(cluster=config.cluster)
+    options = options._replace(cluster=config.cluster, pdl=is_dependent(problem, config))
     return _made(body, name, grid, config.warps, arguments, how, options)
 
 
@@ -201,5 +207,5 @@ def _made(
         exact_math=options.exact_math,
         in_place=options.in_place,
         cluster=options.cluster,
-        pdl=True,
+        pdl=options.pdl,
     )(body)
