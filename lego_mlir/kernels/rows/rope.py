@@ -109,5 +109,11 @@ def _made(
     body.__name__ = "rope"
     names = [Parameter(n, Parameter.KEYWORD_ONLY) for n in parameters]
     body.__signature__ = Signature(names)
-    made = kernel(grid=tokens, warps=warps, parameters=parameters, in_place=in_place, pdl=True)
-    return made(body)
+    return kernel(
+        grid=tokens,
+        warps=warps,
+        parameters=parameters,
+        in_place=in_place,
+        pdl=True,
+        explanation=lambda: f"1 token a CTA; {warps} warps",
+    )(body)

@@ -45,6 +45,14 @@ def test_gradients_of_norms_do_not_spill(make: Any, columns: int, dtype: str) ->
     check(make(ROWS, columns, dtype))
 
 
+@pytest.mark.parametrize(("shape", "is_dependent"), [((1 << 20, 64), False), ((64, 64), True)])
+def test_launches_of_many_small_ctas_are_not_dependent(
+    shape: tuple[int, int], is_dependent: bool
+) -> None:
+    (launch,) = softmax(*shape, config=RowsConfig(1, 1)).compile("sm_90a").launches
+    assert launch.pdl == is_dependent
+
+
 def test_statistics_of_several_rows_take_one_round_trip() -> None:
     """The two sums of LayerNorm's gradient, of as many rows as are loaded ahead."""
     counts = []
