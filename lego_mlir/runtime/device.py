@@ -68,7 +68,12 @@ class Device(Protocol):
 
 
 def select(
-    name: str = "auto", *, costs: bool = False, order: str | None = None, on_gpu: bool = False
+    name: str = "auto",
+    *,
+    costs: bool = False,
+    order: str | None = None,
+    on_gpu: bool = False,
+    sample: int | None = None,
 ) -> Device:
     """Return a device by name; `auto` is `cuda` if there is a GPU, else `sim`.
 
@@ -78,6 +83,8 @@ def select(
         order: a device that performs asynchronous operations in this order: `sim` with `late`,
             `early`, `random` or `random:SEED`.
         on_gpu: arrays are on a GPU: `auto` is `cuda`, without a query of the driver.
+        sample: a device that runs so many CTAs of each launch, but no less than the first cluster
+            and the last one: `sim`.
 
     Raises:
         LegoError: no such device or order, or `cuda` where no GPU answers, or with what only `sim`
@@ -89,14 +96,21 @@ def select(
         raise LegoError("device 'cuda' does not count costs", hint="the device 'sim' does")
     if order is not None and name == "cuda":
         raise LegoError("device 'cuda' has no order to choose", hint="the device 'sim' has")
-    if name == "sim" or costs or order is not None:
+    if sample is not None and (name == "cuda" or sample < 1):
+        raise LegoError(
+            f"device '{name}' runs no sample of {sample} CTAs",
+            hint="the device 'sim' does, of 1 CTA or more",
+        )
+    if name == "sim" or costs or order is not None or sample is not None:
         from lego_mlir.runtime.simulator import Simulator, order_named
 
         why = "only it counts costs" if costs else "only it has orders" if order is not None else ""
+        why = why or "only it runs samples" * (sample is not None)
         return Simulator(
             reason=why if name == "auto" else "",
             costs=costs,
             order=order_named("late" if order is None else order),
+            sample=sample,
         )
     missing = None if on_gpu else missing_for_cuda()
     if missing is None:

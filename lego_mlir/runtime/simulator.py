@@ -37,11 +37,13 @@ class Simulator:
         costs: count what each launch costs.
         order: when asynchronous operations are performed, and the seed of the random order (see
             `sim.machine.launch`).
+        sample: CTAs of each launch that run; `None` for all.
     """
 
     reason: str = ""
     costs: bool = False
     order: tuple[str, int] = ("late", 0)
+    sample: int | None = None
     name: str = "sim"
     target: None = None
 
@@ -98,6 +100,7 @@ class Simulator:
                 costs=self.costs,
                 budget=budget,
                 workspaces=spaces,
+                sample=self.sample,
             )
             found += [costs] if costs is not None else []
         for workspace, space in zip(artifact.workspaces, spaces, strict=True):

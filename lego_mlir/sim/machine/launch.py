@@ -106,6 +106,7 @@ def launch(
     limits: Limits | None = None,
     budget: Budget | None = None,
     workspaces: Sequence[Workspace] = (),
+    sample: int | None = None,
 ) -> Costs | None:
     """Run a kernel on NumPy arrays.
 
@@ -132,6 +133,8 @@ def launch(
         limits: limits on the launch's size, memory and instructions; None: those of the context.
         budget: instructions that several launches may execute together; None: for this launch.
         workspaces: memory among the arguments that must be written before it is read.
+        sample: the CTAs that run, for grids of which only a sample is looked at: the first and the
+            last cluster, and some between them by `seed`. What other CTAs write is missing.
 
     Returns:
         The costs if `costs` is set, else None.
@@ -148,23 +151,24 @@ def launch(
                 ptx, kernel, grid, block, arguments,
                 shared_bytes=shared_bytes, cluster=cluster, order=order, seed=seed, costs=costs,
                 checks=checks, global_checks=global_checks, file=file, budget=budget,
-                workspaces=workspaces,
+                workspaces=workspaces, sample=sample,
             )  # fmt: skip
     module = parse(ptx, file) if isinstance(ptx, str) else ptx
     entry = _entry(module, kernel)
     program = decode(module, entry)
-    _check_shape(module, entry, grid, block)
+    _check_shape(module, entry, grid, block, sample)
     clustered = cluster is not None or entry.reqnctapercluster is not None
     cluster = _cluster(module, entry, grid, cluster)
     _check_shared(module, program, shared_bytes)
-    concurrent_ctas = min(prod(grid), _wave_ctas(prod(cluster), prod(block)))
+    numbers = _sampled(_numbers(grid, cluster), prod(cluster), sample, seed)
+    concurrent_ctas = min(len(numbers), _wave_ctas(prod(cluster), prod(block)))
     _check_memory(program, shared_bytes, concurrent_ctas, prod(block))
     CompletionOrder(order)
     buffers = argument_buffers(module, entry, arguments)
     buffers |= _variables(program)
     shared = program.dynamic_start + shared_bytes
     limit, budget = current().wave_instructions, budget or Budget()
-    waves = -(-prod(grid) // _wave_ctas(prod(cluster), prod(block)))
+    waves = -(-len(numbers) // _wave_ctas(prod(cluster), prod(block)))
     progress = Progress(kernel, waves)
     state = LaunchState(
         program, grid, block, cluster, clustered, shared_bytes, shared, limit, budget, progress
@@ -173,7 +177,7 @@ def launch(
     global_memory = GlobalMemory()
     # Overflow, division by zero and NaN are results in PTX, not events.
     with np.errstate(all="ignore"), progress.interruptible():
-        for number, ctas in enumerate(_waves(grid, cluster, prod(block))):
+        for number, ctas in enumerate(_waves(numbers, prod(cluster), prod(block))):
             watching: list[Observer] = []
             if global_checks:
                 watching.append(GlobalRaces(global_memory))
@@ -188,14 +192,29 @@ def launch(
     return None if counter is None else counter.costs()
 
 
-def _waves(grid: Dim3, cluster: Dim3, threads: int) -> Iterator[Array]:
-    """Yield the CTA ids of each wave; the CTAs of a cluster are adjacent, ordered by rank."""
+def _numbers(grid: Dim3, cluster: Dim3) -> Array:
+    """Return the CTA ids of a grid; the CTAs of a cluster are adjacent, ordered by rank."""
     numbers = np.arange(prod(grid)).reshape(grid[::-1])
     if prod(cluster) > 1:
         (x, y, z), (a, b, c) = grid, cluster
         numbers = numbers.reshape(z // c, c, y // b, b, x // a, a).transpose(0, 2, 4, 1, 3, 5)
-    numbers = numbers.reshape(-1)
-    size = _wave_ctas(prod(cluster), threads)
+    return numbers.reshape(-1)
+
+
+def _sampled(numbers: Array, cluster: int, sample: int | None, seed: int) -> Array:
+    """Return the CTA ids of whole clusters that a sample of so many CTAs has; all if it is None."""
+    clusters = numbers.reshape(-1, cluster)
+    count = len(clusters) if sample is None else max(2, sample // cluster)
+    if count >= len(clusters):
+        return numbers
+    drawn = np.random.default_rng(seed).choice(len(clusters), count, replace=False)
+    drawn[:2] = 0, len(clusters) - 1
+    return clusters[np.unique(drawn)].reshape(-1)
+
+
+def _waves(numbers: Array, cluster: int, threads: int) -> Iterator[Array]:
+    """Yield the CTA ids of each wave, whole clusters."""
+    size = _wave_ctas(cluster, threads)
     for start in range(0, len(numbers), size):
         yield numbers[start : start + size]
 
@@ -243,7 +262,9 @@ def _entry(module: Module, name: str) -> Kernel:
     return found
 
 
-def _check_shape(module: Module, kernel: Kernel, grid: Dim3, block: Dim3) -> None:
+def _check_shape(
+    module: Module, kernel: Kernel, grid: Dim3, block: Dim3, sample: int | None
+) -> None:
     def wrong(what: str) -> LegoError:
         return module.error(f"{what} in the launch of {kernel.name}", kernel.line)
 
@@ -251,7 +272,7 @@ def _check_shape(module: Module, kernel: Kernel, grid: Dim3, block: Dim3) -> Non
         if any(not 1 <= n <= m for n, m in zip(extents, most, strict=True)):
             raise wrong(f"a {word} of {extents}: each extent is at least 1 and at most {most}")
     threads = prod(block)
-    ctas = prod(grid)
+    ctas = prod(grid) if sample is None else min(max(2, sample), prod(grid))
     for name, number, what in (
         ("ctas", ctas, f"a grid of {grid} has {ctas} CTAs"),
         ("threads", ctas * threads, f"{ctas} CTAs of {threads} threads have {ctas * threads}"),
