@@ -18,9 +18,10 @@ from fuzz.modules import drawn_move
 from fuzz.mutations import mutated_bytes, mutated_json, mutated_text, smaller_texts
 from lego_mlir.artifact import Artifact
 from lego_mlir.compiler.driver import Compilation, Options
+from lego_mlir.kernels import WgmmaConfig, matmul
 from lego_mlir.limits import Limits
 from lego_mlir.mlir.context import Source
-from lego_mlir.runtime import run
+from lego_mlir.runtime import RunResult, run
 
 MANIFEST, PTX = "manifest.json", "kernels.ptx"
 
@@ -69,6 +70,44 @@ module attributes {lego.reference = "transpose"} {
 """
 
 
+_SIZED = """\
+#rows = #lego.layout<"OrderBy(Row(M, 8))">
+#columns = #lego.layout<"OrderBy(Col(M, 8))">
+func.func @sized(%a: memref<?x8xf32> {lego.layout = #rows},
+                 %b: memref<?xf32> {lego.layout = #columns}, %n: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  %c8 = arith.constant 8 : index
+  %m = memref.dim %a, %c0 : memref<?x8xf32>
+  %blocks = arith.ceildivsi %m, %c4 : index
+  %w = gpu.alloc (%m) : memref<?xf32>
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %blocks, %gy = %c1, %gz = %c1)
+             threads(%j, %i, %tz) in (%sx = %c8, %sy = %c4, %sz = %c1) {
+    %first = arith.muli %bx, %c4 : index
+    %row = arith.addi %first, %i : index
+    %in = arith.cmpi slt, %row, %m : index
+    scf.if %in {
+      %v = "lego.load"(%a, %row, %j, %m) {layout = #rows}
+          : (memref<?x8xf32>, index, index, index) -> f32
+      memref.store %v, %w[%row] : memref<?xf32>
+      "lego.store"(%v, %b, %row, %j, %m) {layout = #columns}
+          : (f32, memref<?xf32>, index, index, index) -> ()
+    }
+    gpu.terminator
+  }
+  return
+}
+"""
+
+
+def _of_any_rows() -> Artifact:
+    """Return a GEMM whose tensor maps have sizes that the launch knows."""
+    config = WgmmaConfig((64, 64, 64), 1, 2, persistent_ctas=2)
+    kernel = matmul(None, 64, 64, config=config, target="sm_90a")
+    return kernel.compilation().artifact(assemble=False)
+
+
 @dataclass(frozen=True)
 class Bundle:
     """The content of a file, and what was done to it."""
@@ -88,10 +127,12 @@ class Bundles:
     def prepare(self) -> None:
         """Compile what is damaged later, and run it once."""
         texts = [drawn_move(Random(seed)).text for seed in (1, 2, 3)]
-        for text in (_STAGED, *texts):
+        for text in (_STAGED, _SIZED, *texts):
             compilation = Compilation(Source("whole.mlir", text), Options())
             self.artifacts.append(compilation.artifact(assemble=False))
-        run(self.artifacts[0], device="sim")
+        self.artifacts.append(_of_any_rows())
+        for artifact in (self.artifacts[0], self.artifacts[1], self.artifacts[-1]):
+            _run(artifact)
 
     def make(self, random: Random) -> Bundle:
         """Return a damaged bundle."""
@@ -137,11 +178,24 @@ class Bundles:
             file.flush()
             artifact = Artifact.load(file.name)
         with _LIMITS.applied():  # the default allows tensors that a worker has no memory for
-            result = run(artifact, device="sim")
+            result = _run(artifact)
         str(result.comparison)
         return "ran"
 
 
+def _run(artifact: Artifact) -> RunResult:
+    """Run an artifact on random data, with a few rows where the launch decides their number."""
+    arguments = artifact.arguments
+    shapes = {
+        a.name: tuple(_ROWS if n is None else n for n in a.shape)
+        for a in arguments
+        if a.shape is not None and len(a.shape) > 1
+    }
+    scalars = {a.name: 3 for a in arguments if a.shape is None}
+    return run(artifact, scalars, device="sim", shapes=shapes)
+
+
+_ROWS = 5
 _LIMITS = Limits(tensor_bytes=1 << 29)
 
 
