@@ -224,6 +224,7 @@ def _pipelined_gemm(
     tile: tuple[int, int, int] = (128, 256, 64),
     *,
     warps: int = 8,
+    swap: bool = False,
     **params: int,
 ) -> TileCase:
     """Return a GEMM of f16 by the schedule `persistent`, beside that of `lego_mlir.kernels`.
@@ -234,6 +235,7 @@ def _pipelined_gemm(
         k: columns of A.
         tile: the sizes of a CTA's tile.
         warps: that hold the tile.
+        swap: whether the tile is one of the transpose of C, a product of transposes.
         params: parameters of the schedule.
     """
     given = {"stages": 4, "producer_registers": 40, "consumer_registers": 232} | params
@@ -242,6 +244,7 @@ def _pipelined_gemm(
         import lego_mlir as lg
 
         rows, columns, depth = tile
+        down, across = (n, m) if swap else (m, n)
         a_matrix, b_matrix, c_matrix = (
             lg.Tensor["f16", shape, 16] for shape in ((m, k), (k, n), (m, n))
         )
@@ -251,12 +254,18 @@ def _pipelined_gemm(
 
             @lg.fold(-(-k // depth), lg.zeros((rows, columns), "f32"))
             def sums(step: Any, sums: Any) -> Any:
+                if swap:
+                    first, second = b.tile(depth, rows)[step, i], a.tile(columns, depth)[j, step]
+                    return lg.dot(first.T, second.T, sums)
                 return lg.dot(a.tile(rows, depth)[i, step], b.tile(depth, columns)[step, j], sums)
 
-            c.tile(rows, columns)[i, j] = sums.to("f16")
+            if swap:
+                c.tile(columns, rows)[j, i] = sums.to("f16").T
+            else:
+                c.tile(rows, columns)[i, j] = sums.to("f16")
 
         gemm.__annotations__ = {"a": a_matrix, "b": b_matrix, "c": c_matrix}
-        grid = (-(-n // columns), -(-m // rows))
+        grid = (-(-across // columns), -(-down // rows))
         options = {"schedule": "persistent", "params": given, "pdl": True}
         return lg.kernel(grid=grid, warps=warps, **options)(gemm)
 

@@ -349,11 +349,6 @@ def stretched(domain: Domain, source: Shape, shape: Shape) -> Domain:
     return frozenset(found)
 
 
-def _renumbered(bound: Bound, dims: dict[int, int]) -> Bound:
-    terms = tuple(sorted((dims[d], stride) for d, stride in bound.terms if d in dims))
-    return Bound(terms, bound.origin, bound.size, bound.addends, bound.values)
-
-
 def _moved(op: Any, domain: Domain, source: Shape) -> Domain:
     """Return the conditions on a transposed or reshaped tile."""
     dims = _new_dims(op, source, shape_of(op.results[0]))
@@ -361,7 +356,7 @@ def _moved(op: Any, domain: Domain, source: Shape) -> Domain:
     others: set[Any] = set()
     for c in domain:
         if isinstance(c, Bound) and dims is not None:
-            found.add(_renumbered(c, dims))
+            found.add(c.renumbered(dims))
         else:
             others.add(c)
     if others:

@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 
 from lego_mlir.index import Int, Sym, construct
 from lego_mlir.index.proofs import prover
+from lego_mlir.mlir.dialect import tile_operations as tiles
 
 Shape: TypeAlias = tuple[int, ...]
 
@@ -42,6 +43,11 @@ class Bound:
     def at_first(self, dims: Container[int]) -> Bound:
         """Return the bound of the first element along some dimensions."""
         terms = tuple((d, stride) for d, stride in self.terms if d not in dims)
+        return Bound(terms, self.origin, self.size, self.addends, self.values)
+
+    def renumbered(self, dims: Mapping[int, int]) -> Bound:
+        """Return the bound with other numbers of dimensions; those without one are left out."""
+        terms = tuple(sorted((dims[d], stride) for d, stride in self.terms if d in dims))
         return Bound(terms, self.origin, self.size, self.addends, self.values)
 
     def follows_from(self, other: Bound) -> bool:
@@ -206,4 +212,7 @@ def is_dropped(condition: Condition, bounds: Sequence[Bound]) -> bool:
             once = [d for d, n in enumerate(source) if n == 1]
             first = [c.at_first(once) if isinstance(c, Bound) else c for c in flattened(inner)]
             return all(is_dropped(each, bounds) for each in first)
+        case Viewed(conditions=inner, op=op) if op.name == tiles.TRANSPOSE:
+            there = [bound.renumbered(dict(enumerate(tiles.order_of(op)))) for bound in bounds]
+            return all(is_dropped(each, there) for each in flattened(inner))
     return False

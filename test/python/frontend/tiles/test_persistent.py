@@ -102,3 +102,21 @@ def test_attention_whose_tiles_have_as_many_keys_as_they_need(causal: bool) -> N
     expected = p / p.sum(axis=-1, keepdims=True) @ v.astype(np.float32)
     np.testing.assert_allclose(out, expected, rtol=5e-3, atol=5e-3)
     assert len(check_each_step(attention.compilation())) >= 4
+
+
+SHORT, WIDE, TALL = (lg.Tensor["f16", shape, 16] for shape in ((100, 64), (64, 128), (100, 128)))
+
+
+@pytest.mark.parametrize("columns", [64, 48])
+def test_a_transposed_product_is_stored_where_c_has_rows(columns: int) -> None:
+    @lg.kernel(grid=(-(-100 // columns), 2), warps=4, schedule="persistent", params={"ctas": 2})
+    def gemm(a: SHORT, b: WIDE, c: TALL) -> None:
+        i, j = lg.block_id("y"), lg.block_id("x")
+
+        @lg.fold(1, lg.zeros((64, columns), "f32"))
+        def sums(step: Any, sums: Any) -> Any:
+            return lg.dot(b.tile(64, 64)[step, i].T, a.tile(columns, 64)[j, step].T, sums)
+
+        c.tile(columns, 64)[j, i] = sums.to("f16").T
+
+    assert len(check_each_step(gemm.compilation())) >= 4
