@@ -1,5 +1,6 @@
 // Attention on Hopper: two dots in a loop, by wgmma, in the order of FlashAttention-3.
 //
+//   persistent            CTAs run programs one after another
 //   pipeline_loop         the operands of the dots of loops pass through rings of `stages` stages
 //   choose_copy_engines   TMA copies what it can
 //   split_roles           warps of their own fill the rings
@@ -15,6 +16,13 @@ module attributes {transform.with_named_sequence} {
   transform.named_sequence @__transform_placed(%module: !transform.any_op) {
     %kernels = transform.structured.match ops{["gpu.launch"]} in %module
         : (!transform.any_op) -> !transform.any_op
+    %own = transform.structured.match ops{["scf.for"]} in %module
+        : (!transform.any_op) -> !transform.any_op
+    // CTAs that run programs one after another; 0 for a CTA for each program.
+    %ctas = "transform_lego.parameter"() {name = "ctas", default = 0 : i64}
+        : () -> !transform.param<i64>
+    "transform_lego.persistent"(%kernels, %ctas)
+        : (!transform.any_op, !transform.param<i64>) -> ()
     %loops = transform.structured.match ops{["scf.for"]} in %module
         : (!transform.any_op) -> !transform.any_op
 
@@ -44,8 +52,8 @@ module attributes {transform.with_named_sequence} {
         {name = "operand_registers", default = 0 : i64} : () -> !transform.param<i64>
     "transform_lego.keep_operands"(%rest, %operand_registers)
         : (!transform.any_op, !transform.param<i64>) -> ()
-    "transform_lego.guard_updates"(%rest) : (!transform.any_op) -> ()
-    "transform_lego.skew"(%rest) : (!transform.any_op) -> ()
+    "transform_lego.guard_updates"(%own) : (!transform.any_op) -> ()
+    "transform_lego.skew"(%own) : (!transform.any_op) -> ()
     "transform_lego.overlap_dots"(%kernels) : (!transform.any_op) -> ()
     %skewed = transform.structured.match ops{["scf.for"]} in %module
         : (!transform.any_op) -> !transform.any_op

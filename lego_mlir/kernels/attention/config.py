@@ -35,6 +35,7 @@ class AttentionConfig:
         schedule: the schedule of the kernel, such as `attention` for sm_90a: keys and values in
             rings that warps of their own fill; `None` for loads in the loop.
         stages: of each ring of a schedule.
+        ctas: persistent ones that a schedule makes; 0 for a CTA for each tile of queries.
         operand_registers: of a thread, in which a schedule may keep queries.
         speculated: registers of exponentials that a schedule begins before it is known whether they
             need another base.
@@ -48,6 +49,7 @@ class AttentionConfig:
     splits: Int = 1
     schedule: str | None = None
     stages: int = 2
+    ctas: int = 0
     operand_registers: int = 0
     speculated: int = 0
     reason: str = "given"
@@ -64,7 +66,7 @@ class AttentionConfig:
             if type(n) is not int or n < 1:
                 raise LegoError(f"AttentionConfig: {name} is at least 1, not {n!r}")
 
-        for name in ("operand_registers", "speculated"):
+        for name in ("ctas", "operand_registers", "speculated"):
             n = getattr(self, name)
             if type(n) is not int or n < 0:
                 raise LegoError(f"AttentionConfig: {name} is at least 0, not {n!r}")
@@ -86,8 +88,8 @@ class AttentionConfig:
             return {}
         params = {"stages": self.stages, **_REGISTERS.get(self.warps, {})}
         if self.schedule in _SKEWED:
-            params["operand_registers"] = self.operand_registers
-            params["speculated"] = self.speculated
+            names = "ctas", "operand_registers", "speculated"
+            params |= {name: getattr(self, name) for name in names}
         return params
 
     def describe(self) -> str:

@@ -20,9 +20,9 @@ _ROWS, _COLUMNS, _DEEP = 64, 64, 128
 half as many."""
 
 _MANY_ROWS = 128
-_MANY = {64: (128, 0, 0), 128: (128, 32, 24), 256: (80, 0, 0)}
-"""Queries of a CTA where they are many; and by the most depth keys of an iteration, registers for
-queries, and registers of speculated exponentials."""
+_MANY = {64: (128, 8), 128: (128, 24), 256: (64, 0)}
+"""Queries of a CTA where they are many; and by the most depth keys of an iteration, and registers
+of speculated exponentials."""
 
 _SHALLOW, _MORE_ROWS, _MOST_ADDED = 64, 192, 1.07
 """Up to this depth three warpgroups are faster than two, by this factor."""
@@ -64,10 +64,10 @@ def _config(
 ) -> AttentionConfig:
     """Return the config of tiles of so many rows, with its splits."""
     depth = max(problem.depth, problem.depth_v)
-    least, kept, speculated = _SPLIT_KEYS, 0, 0
+    least, speculated = _SPLIT_KEYS, 0
     if schedule == "attention":
         least = _MANY_KEYS
-        columns, kept, speculated = next(n for most, n in _MANY.items() if depth <= most)
+        columns, speculated = next(n for most, n in _MANY.items() if depth <= most)
     else:
         columns = _COLUMNS if depth <= _DEEP else _COLUMNS // 2
     if problem.cache is not None and problem.cache.page % columns:
@@ -78,7 +78,6 @@ def _config(
         rows // _WARP_ROWS,
         packed,
         schedule=schedule,
-        operand_registers=kept,
         speculated=speculated,
     )
     tiles = _tiles(problem, found)

@@ -16,12 +16,10 @@ from lego_mlir.algebra.sizes import ceildiv
 from lego_mlir.index import Int
 from lego_mlir.kernels.attention.config import AttentionConfig
 from lego_mlir.kernels.attention.masks import keys_seen
-from lego_mlir.kernels.attention.problem import AttentionProblem
+from lego_mlir.kernels.attention.problem import BYTES, AttentionProblem
 
 _L2_BYTES = 32 << 20
 """What keys and values of heads may have together, which is less than the L2 cache."""
-
-_ELEMENT_BYTES = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +66,7 @@ def order_of(problem: AttentionProblem, config: AttentionConfig) -> WorkOrder:
     first, last = (_keys_of(tile, problem, config.rows, group) for tile in (0, tiles - 1))
     if first == last:
         return WorkOrder(tiles, heads)
-    each = problem.keys * (problem.depth + problem.depth_v) * _ELEMENT_BYTES
+    each = problem.keys * (problem.depth + problem.depth_v) * BYTES[problem.dtype_kv]
     fitting = _L2_BYTES * (1 if config.packed else problem.group) // each
     together = max(n for n in range(1, heads + 1) if heads % n == 0 and n <= max(fitting, 1))
     return WorkOrder(tiles, heads, together, first < last)

@@ -52,14 +52,14 @@ _IDS, _SIZES = slice(0, 3), slice(6, 9)
 
 @transform("persistent")
 def persistent(step: TransformStep) -> list[list[Any]]:
-    """Let at most `ctas` CTAs run the programs of a grid one after another."""
+    """Let at most `ctas` CTAs run the programs of a grid one after another; 0 for no change."""
     ctas = step.number("ctas", _CTAS)
     group, cluster = step.number("raster_group", 1), step.number("cluster", 1)
-    given = (("ctas", ctas, _CTAS), ("raster_group", group, 8), ("cluster", cluster, 2))
-    for name, number, example in given:
-        if number < 1:
+    given = (("ctas", ctas, 0, _CTAS), ("raster_group", group, 1, 8), ("cluster", cluster, 1, 2))
+    for name, number, least, example in given:
+        if number < least:
             raise step.misuse(f"{name} is {number}", hint=step.option(name, example))
-    for kernel in kernels_of(step):
+    for kernel in kernels_of(step) if ctas else []:
         _Persistence(step, kernel, ctas, group, cluster).build()
     return []
 

@@ -176,6 +176,15 @@ def test_rings_of_other_sizes(queries: int, keys: int, depth: int, options: dict
     check((1, queries, keys, 1, 1, depth), config=PIPELINED, seen=seen, **options)
 
 
+@pytest.mark.parametrize("running", ["late", "early", "random"])
+@pytest.mark.parametrize("kept", [0, 16])
+def test_persistent_ctas(running: str, kept: int) -> None:
+    """Two CTAs have six tiles of queries, which see one, two or three tiles of keys."""
+    config = AttentionConfig(128, 64, 8, schedule="attention", ctas=2, operand_registers=kept)
+    sizes = 1, 300, 180, 2, 1, 64
+    check(sizes, config=config, causal=True, seen=causal(300, 180), running=running)
+
+
 def test_many_queries_on_a_gpu_with_wgmma_take_the_schedule() -> None:
     def schedule(queries: int, target: str) -> Any:
         return attention(1, queries, 4096, 16, 128, target=target).schedule
@@ -225,7 +234,8 @@ def test_tiles_that_are_no_powers_of_two(rows: int, columns: int, warps: int, de
 def order(**options: Any) -> WorkOrder:
     """Return the order of the CTAs of 4 heads of depth 64, whose keys and values have 32 MiB."""
     sizes = {"batch": 1, "queries": 512, "keys": 1 << 15, "heads": 4, "heads_kv": 4, **options}
-    problem = AttentionProblem(**sizes, depth=64, depth_v=64, dtype="f16", out="f16", scale=1.0)
+    types = dict.fromkeys(("dtype", "dtype_kv", "out"), "f16")
+    problem = AttentionProblem(**sizes, **types, depth=64, depth_v=64, scale=1.0)
     return order_of(problem, AttentionConfig(128, 64, 8))
 
 
