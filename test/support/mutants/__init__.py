@@ -1,19 +1,15 @@
-"""Five correct kernels, and their mutants, for tests of the simulator.
+"""Six correct kernels, and their mutants, for tests of the simulator.
 
-They are a transpose, attention and a persistent GEMM from the compiler, a GEMM with a `cp.async`
-pipeline, and a GEMM with a TMA pipeline. `KERNEL` of each module has the PTX, a function that runs
-it, and the mutants.
+They are a transpose, attention, decoding and a persistent GEMM from the compiler, a GEMM with a
+`cp.async` pipeline, and a GEMM with a TMA pipeline. `KERNEL` of each module has the PTX, a function
+that runs it, and the mutants.
 """
 
-from mutants import attention, persistent, ring, staged, transpose
+from mutants import attention, decoding, persistent, ring, staged, transpose
 from mutants.mutant import RIGHT, WRONG, Kernel, Mutant
 
-KERNELS: tuple[Kernel, ...] = (
-    transpose.KERNEL,
-    staged.KERNEL,
-    ring.KERNEL,
-    attention.KERNEL,
-    persistent.KERNEL,
+KERNELS: tuple[Kernel, ...] = tuple(
+    module.KERNEL for module in (transpose, staged, ring, attention, decoding, persistent)
 )
 
 __all__ = ["KERNELS", "RIGHT", "WRONG", "Kernel", "Mutant"]
