@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cached_property
 from types import FunctionType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from lego_mlir.compiler.schedule_files import read, takes_tiles
 from lego_mlir.diagnostics import LegoError, Location
@@ -81,7 +81,7 @@ class Kernel(HostFunction):
         explanation: Callable[[], str] | None = None,
         exact_math: bool = False,
         in_place: bool = False,
-        pdl: bool = False,
+        pdl: bool | Literal["wait"] = False,
         warps: int | None = None,
         cluster: int = 1,
     ) -> None:
@@ -265,7 +265,8 @@ class Kernel(HostFunction):
                 # The next launch does not begin while this one waits: else CTAs of many launches
                 # would wait on multiprocessors where those of the first one should run.
                 nvvm.griddepcontrol("wait")
-                nvvm.griddepcontrol("launch_dependents")
+                if self.pdl != "wait":
+                    nvvm.griddepcontrol("launch_dependents")
             try:
                 result = call(self.__wrapped__, arguments)
             except (LegoError, TypeError) as e:
@@ -336,7 +337,7 @@ def kernel(
     explanation: Callable[[], str] | None = None,
     exact_math: bool = False,
     in_place: bool = False,
-    pdl: bool = False,
+    pdl: bool | Literal["wait"] = False,
 ) -> Callable[[Callable[..., Any]], Kernel]:
     """Make a function a kernel.
 
@@ -363,7 +364,9 @@ def kernel(
         in_place: the kernel may get arrays that overlap, of which it writes some. Otherwise a
             launch on such arrays is an error.
         pdl: programmatic dependent launch: the CTAs begin while the launch ahead of them on the
-            stream ends, and wait for that before they do anything.
+            stream ends, and wait for that before they do anything. With `"wait"` the launch behind
+            begins when these CTAs end, not when they have begun: so its CTAs are spread evenly
+            over the multiprocessors.
 
     Raises:
         LegoError: a size is no positive integer, or `params` is wrong.

@@ -26,6 +26,9 @@ from lego_mlir.kernels.attention.work import Blocks, Span, Work
 
 Tensors = Mapping[str, Any]
 
+_WHOLE, _PARTS = ("o", "lse"), ("parts", "logs")
+"""The tensors of results and of logarithms: of all keys, and of splits of them."""
+
 _GROWTH = 8.0
 """By so many powers of 2 a score may exceed the base of its row: f16 holds such exponentials."""
 
@@ -103,24 +106,36 @@ class Body:
         """
         problem, config = self._problem, self._config
         result = values * lg.where(total == 0.0, 0.0, 1.0 / total)
-        name, logs = ("parts", "logs") if config.is_split else ("o", "lse")
-        storage = self._layouts.logarithms() if config.is_split else self._layouts.queries("o")
-        out = self._tensors[name]
-        self._store(out, storage, problem.depth_v, result.to(out.dtype))
-        if logs in self._tensors:
-            total = base * log(2) + lg.log(total)
-            self._store(self._tensors[logs], self._layouts.logarithms(), 1, total)
+        logarithms = base * log(2) + lg.log(total)
 
-    def _store(self, tensor: Any, storage: Storage, depth: int, tile: Any) -> None:
+        def store(name: str, logs: str, *, is_part: bool) -> None:
+            storage = self._layouts.logarithms()
+            out = self._tensors[name]
+            place = storage if is_part else self._layouts.queries("o")
+            tile = result.to(out.dtype)
+            self._store(out, place, problem.depth_v, tile, is_part=is_part)
+            if logs in self._tensors:
+                self._store(self._tensors[logs], storage, 1, logarithms, is_part=is_part)
+
+        if not config.is_open:
+            store(*_PARTS if config.is_split else _WHOLE, is_part=config.is_split)
+            return
+        is_whole = self._work.splits == 1
+        lg.if_(is_whole)(lambda: store(*_WHOLE, is_part=False))
+        lg.if_(~is_whole)(lambda: store(*_PARTS, is_part=True))
+
+    def _store(
+        self, tensor: Any, storage: Storage, depth: int, tile: Any, *, is_part: bool
+    ) -> None:
         """Store the rows of the CTA that are queries of its sequence."""
-        work, is_split = self._work, self._config.is_split
+        work = self._work
         if self._problem.is_ragged:
             first, end = work.queries.first, work.queries.end
             tile = lg.restrict(tile, (self._token >= first) & (self._token < end))
-        lead = [self._config.splits] if is_split else []
+        lead = [self._config.splits] if is_part else []
         view = tensor.view(self._by_row(storage, depth, lead))
         at = work.stored, work.head, work.tile, 0
-        view.tile(self._config.rows, depth)[(work.split, *at) if is_split else at] = tile
+        view.tile(self._config.rows, depth)[(work.split, *at) if is_part else at] = tile
 
     def _by_row(self, storage: Storage, depth: int, lead: Sequence[Any] = ()) -> Layout:
         """Return the layout of queries or results by batch, head, row and depth."""

@@ -77,6 +77,11 @@ class AttentionConfig:
         return isinstance(self.splits, Expr) or self.splits > 1
 
     @property
+    def is_open(self) -> bool:
+        """Whether only the launch knows how many splits there are."""
+        return isinstance(self.splits, Expr)
+
+    @property
     def needs_block(self) -> bool:
         """Whether the schedule wants one tile of keys at least."""
         return self.schedule in _SKEWED

@@ -216,7 +216,7 @@ def _kernel(
     every = {**before, **results, **problem.arguments}
     own = {n: kind for n, kind in every.items() if n in inputs or n in results}
     if config.is_split:
-        own = {**inputs, **layouts.parts(config.splits)}
+        own = {**inputs, **layouts.parts(config.splits), **(results if config.is_open else {})}
     forward = kernel(
         grid=(*order_of(problem, config).grid, problem.batch * config.splits),
         warps=config.warps,

@@ -14,7 +14,7 @@ from lego_mlir import frontend as lg
 from lego_mlir.algebra import OrderBy, Row
 from lego_mlir.algebra.sizes import ceildiv
 from lego_mlir.frontend import Kernel, kernel
-from lego_mlir.index import Int, bounds, maximum
+from lego_mlir.index import Int, bounds, maximum, minimum
 from lego_mlir.kernels.attention.config import AttentionConfig
 from lego_mlir.kernels.attention.problem import AttentionProblem
 from lego_mlir.kernels.attention.tensors import TensorLayouts
@@ -37,7 +37,10 @@ def combination(problem: AttentionProblem, config: AttentionConfig, *, lse: bool
     together = _splits_together(config.splits, problem.depth_v)
     tile_rows = max(1, _ELEMENTS // (together * problem.depth_v))
     types = {**layouts.parts(config.splits), **layouts.outputs(lse=lse)}
-    return kernel(grid=ceildiv(rows, tile_rows), warps=_WARPS, parameters=types, pdl=True)(
+    tiles = ceildiv(rows, tile_rows)
+    if config.is_open:  # of one split, results need nothing: one CTA looks
+        tiles = maximum(tiles * minimum(config.splits - 1, 1), 1)
+    return kernel(grid=tiles, warps=_WARPS, parameters=types, pdl="wait")(
         _body(problem, config.splits, rows, tile_rows, lse=lse)
     )
 
@@ -56,6 +59,13 @@ def _body(
     together = _splits_together(splits, depth)
 
     def combine(parts: Any, logs: Any, o: Any, lse: Any = None) -> None:
+        count, *_ = logs.shape
+        if isinstance(count, int):
+            combine_tile(parts, logs, o, lse)
+        else:
+            lg.if_(count > 1)(lambda: combine_tile(parts, logs, o, lse))
+
+    def combine_tile(parts: Any, logs: Any, o: Any, lse: Any) -> None:
         tile = lg.block_id()
         pieces = parts.view(OrderBy(Row(splits, rows, depth))).tile(together, tile_rows, depth)
         sums = logs.view(OrderBy(Row(splits, rows))).tile(together, tile_rows)

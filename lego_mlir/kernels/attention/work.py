@@ -75,6 +75,7 @@ class Work:
         head_kv: of the keys.
         tile: of queries.
         split: of the keys.
+        splits: how many there are.
         queries: of the sequence.
         keys: of the sequence.
     """
@@ -86,7 +87,7 @@ class Work:
         self.batch, self.split = OrderBy(Row(problem.batch, config.splits)).inv(lg.block_id("z"))
         self.head, tile = order_of(problem, config).head_and_tile()
         self.head_kv = self.head if config.packed else self.head // problem.group
-        self._splits = arguments["parts"].shape[0] if config.is_split else 1
+        self.splits = arguments["parts"].shape[0] if config.is_split else 1
         stored = TensorLayouts(problem)
         self._tokens_q, self._tokens_kv = stored.queries().tokens, problem.keys
         _, _, tokens_q, _ = arguments["q"].view(stored.queries().by_head(problem.depth)).shape
@@ -175,10 +176,10 @@ class Work:
             last = lg.where(start < self.queries.end * self._group, last, first - 1)
         count = maximum(last - first + 1, 0)
         if self._config.is_split:
-            every, each = count, ceildiv(count, self._splits)
+            every, each = count, ceildiv(count, self.splits)
             first = first + self.split * each
             count = maximum(minimum(last + 1 - first, each), 0)
-            has_keys = isinstance(each, int) and each * (self._splits - 1) < every
+            has_keys = isinstance(each, int) and each * (self.splits - 1) < every
             if self._config.needs_block and not has_keys:
                 _, end = self._ends(first + count - 1, columns)
                 own = own.meet(Interval(None, lg.where(count > 0, end, -1)))
