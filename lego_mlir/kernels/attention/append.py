@@ -39,6 +39,6 @@ def appending(problem: AttentionProblem) -> Kernel:
                 held = tensors[name].view(layouts.keys(name).by_head(depth))
                 held[stored, :, at, :] = new[batch, :, token, :]
 
-    return kernel(grid=(problem.queries, problem.batch), warps=_WARPS, parameters=types, pdl="wait")(
-        with_names(append, types)
-    )
+    grid = problem.queries, problem.batch
+    launch = kernel(grid=grid, warps=_WARPS, parameters=types, pdl="wait")
+    return launch(with_names(append, types))
