@@ -187,6 +187,18 @@ def test_a_packed_b_is_loaded_by_vectors() -> None:
     assert loads[True] < 0.6 * loads[False]
 
 
+@pytest.mark.parametrize("a", [Row, Col])
+def test_rows_of_b_are_packed_by_neighbours(a: Any) -> None:
+    """Lanes read whole sectors of a B whose rows are contiguous."""
+    m, n, k = 67, 16, 531
+    problem = Problem(m, n, k, "f16", "f16", order(a))
+    config = config_of(problem, 1, (1, 2 if a is Row else 8), 1)
+    kernel = matmul(m, n, k, a=OrderBy(a(m, k)), config=replace(config, packs_b=True))
+    packing, _ = kernel.run(device="sim", costs=True).costs
+    loads = [row for row in packing.memory if row.instruction.opcode.startswith("ld.global")]
+    assert sum(row.sectors for row in loads) * 32 == sum(row.bytes for row in loads)
+
+
 def test_a_packed_b_is_for_shifted_rows() -> None:
     for k in (512, 63):  # rows that begin with a chunk; a K loop of one iteration
         config = replace(config_of(Problem(64, 4, k, "f16", "f16")), packs_b=True)

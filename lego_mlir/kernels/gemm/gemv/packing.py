@@ -12,7 +12,7 @@ from inspect import Parameter, Signature
 from math import prod
 from typing import Any
 
-from lego_mlir.algebra import Layout, OrderBy, Row, ceildiv
+from lego_mlir.algebra import Layout, OrderBy, RegP, Row, ceildiv
 from lego_mlir.frontend import (
     Kernel,
     TensorType,
@@ -113,18 +113,22 @@ def pack_kernel(packing: Packing, name: str, source: TensorType, b: Layout) -> K
         source: its type.
         b: the layout of B, k×n, in it.
     """
-    count = prod(packing.sizes[:3])
-    numbers = OrderBy(Row(*packing.sizes[:3]))
+    classes, columns, vectors, width = packing.sizes
+    count = classes * columns * vectors
+    # Neighbouring threads read neighbours in memory.
+    numbers = OrderBy(RegP([classes, vectors, columns], [0, 2, 1]))
+    if packing.problem.b == "row":
+        numbers = OrderBy(Row(classes, vectors, columns))
     ctas = ceildiv(count, _THREADS)
 
     def pack(**buffers: Any) -> None:
         number = OrderBy(Row(ctas, _THREADS)).apply(block_id(), thread_id())
-        of_class, column, vector = numbers.inv(minimum(number, count - 1))
+        of_class, vector, column = numbers.inv(minimum(number, count - 1))
         is_outside = minimum(OrderBy(Row(ceildiv(ctas * _THREADS, count), count)).inv(number)[0], 1)
 
         def one() -> None:
             elements = buffers[name].view(b)
-            at = [packing.at(of_class, vector, i) for i in range(packing.width)]
+            at = [packing.at(of_class, vector, i) for i in range(width)]
             found = concatenate([elements[k, column] for k in at])
             buffers[PACKED].view(packing.layout)[of_class, column, vector, :] = found
 
