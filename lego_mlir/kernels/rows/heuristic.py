@@ -72,6 +72,9 @@ _SUMS = {
 }  # fmt: skip
 """By how many outputs are sums of columns, and the bytes of an element."""
 
+_WASTE = 16
+"""One in so many elements of a tile may be past the end of a row."""
+
 _CTA_BYTES, _FEW_CTAS = 8192, 8192
 """Bytes that a CTA moves, and CTAs of a launch, up to which dependent launches cost no time: with
 them CTAs begin every 1.2 ns at most."""
@@ -116,9 +119,23 @@ def _choose_long(problem: RowsProblem) -> RowsConfig:
             # What is loaded earlier needs registers, of which shorter elements leave few.
             ahead = int(is_wide and by_column > 0)
             warps = _MOST_WARPS if ahead and held > 32 else _MANY_WARPS
+            warps = _fitting_warps(problem, cluster, warps)
             reason = "CTAs divide a row"
             return RowsConfig(1, warps, cluster=cluster, ahead=ahead, reason=reason)
     return _pieces(problem, _MOST_WARPS, 4, "a row does not fit in registers")
+
+
+def _fitting_warps(problem: RowsProblem, cluster: int, warps: int) -> int:
+    """Return the fewest warps, of so many at least, whose vectors are not much more than a row.
+
+    The tile of another row would have shorter vectors.
+    """
+    n = problem.columns
+    for fitting in range(warps, 2 * warps + 1):
+        vectors = cluster * fitting * WARP_THREADS * problem.vector
+        if -n % vectors * _WASTE <= n:
+            return fitting
+    return warps
 
 
 def _choose_read(problem: RowsProblem) -> RowsConfig:

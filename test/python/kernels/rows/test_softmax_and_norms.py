@@ -200,3 +200,9 @@ def test_explain_says_how_rows_are_divided() -> None:
         "in 4 pieces of 1024 columns and one of 4"
         in softmax(4, 4100, config=RowsConfig(1, 4, 2, 4)).explain()
     )
+
+
+@pytest.mark.parametrize(("columns", "shown"), [(131072, "8 warps"), (151936, "13 warps")])
+def test_clusters_have_warps_whose_vectors_fit_a_row(columns: int, shown: str) -> None:
+    """Of 8 warps each vector of 16 bytes would be one of 7.8 % past the end of 151936 columns."""
+    assert f"CTAs, in registers; {shown}" in softmax(64, columns, "bf16").explain()
