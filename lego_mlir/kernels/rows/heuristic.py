@@ -95,8 +95,11 @@ def choose(problem: RowsProblem) -> RowsConfig:
     if n * size > _MIDDLE_BYTES:
         return _choose_long(problem)
     is_short = n * size <= _SHORT_BYTES
-    threads = _threads(n, (2 if is_short else 4) * problem.vector)
-    return _whole(problem, threads, _WARPS if is_short else _MANY_WARPS)
+    # Where statistics follow one another, fewer threads wait.
+    waits = size < 4 and len(problem.stats) > 1 and bool(problem.loaded_by_column)
+    vectors = 2 if is_short else 8 if waits else 4
+    warps = _WARPS if is_short or waits else _MANY_WARPS
+    return _whole(problem, _threads(n, vectors * problem.vector), warps)
 
 
 def _choose_long(problem: RowsProblem) -> RowsConfig:
@@ -193,9 +196,10 @@ def _pieces(
 def _choose_tile(problem: RowsProblem) -> RowsConfig:
     """Return the config of a kernel that computes each element by itself."""
     piece = max(1, 8 // len(problem.elementwise))
-    elements = piece * problem.vector * _WARPS * WARP_THREADS
+    warps = _WARPS if len(problem.elementwise) < 3 else _MOST_WARPS
+    elements = piece * problem.vector * warps * WARP_THREADS
     rows = max(1, elements // max(4, 1 << (problem.columns - 1).bit_length()))
-    return RowsConfig(rows, _WARPS, piece, problem.vector, reason="each element by itself")
+    return RowsConfig(rows, warps, piece, problem.vector, reason="each element by itself")
 
 
 def _choose_sums(problem: RowsProblem) -> RowsConfig:
