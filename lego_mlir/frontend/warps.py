@@ -11,7 +11,7 @@ from lego_mlir.frontend.values import Value
 from lego_mlir.mlir.bindings import ir
 
 if TYPE_CHECKING:
-    from lego_mlir.mlir.fragments.instructions import Instruction
+    from lego_mlir.mlir.emit.mma import Instruction
 
 _REGISTERS = {"A": 4, "B": 2, "the accumulator": 4}
 """32-bit registers of a lane by operand of `mma.m16n8`."""
@@ -36,7 +36,7 @@ def mma(a: Value, b: Value, total: Value) -> Value:
     Raises:
         LegoError: no instruction multiplies these types.
     """
-    from lego_mlir.mlir.fragments.instructions import MmaBuilder
+    from lego_mlir.mlir.emit.mma import MmaBuilder
 
     trace = current("mma")
     instruction = _instruction(a, b, total, trace)
@@ -51,7 +51,7 @@ def mma(a: Value, b: Value, total: Value) -> Value:
 
 def _instruction(a: Any, b: Any, total: Any, trace: Trace) -> Instruction:
     """Return the instruction for these operands."""
-    from lego_mlir.mlir.fragments.instructions import INSTRUCTIONS
+    from lego_mlir.mlir.emit.mma import INSTRUCTIONS
 
     kinds = [x.ssa.type if isinstance(x, Value) else None for x in (a, b, total)]
     if not all(isinstance(kind, ir.VectorType) and kind.rank == 1 for kind in kinds):

@@ -19,7 +19,7 @@ from typing import Any
 from lego_mlir.analysis.instructions.wgmma_operands import Major
 from lego_mlir.hardware.limits import WGMMA_K_BYTES, WGMMA_ROWS
 from lego_mlir.mlir.bindings import ir
-from lego_mlir.mlir.fragments.instructions import Instruction
+from lego_mlir.mlir.emit.mma import Instruction
 
 KINDS = {"f32": ("f32", "f"), "i32": ("s32", "r")}
 """The PTX type of each accumulator type, and its register constraint in inline PTX."""

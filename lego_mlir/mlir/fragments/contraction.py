@@ -8,7 +8,7 @@ from typing import Any
 from lego_mlir.algebra import Layout
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
-from lego_mlir.mlir.fragments.instructions import INSTRUCTIONS, Instruction
+from lego_mlir.mlir.emit.mma import INSTRUCTIONS, Instruction
 from lego_mlir.mlir.schedule.transform_step import TransformStep
 from lego_mlir.mlir.tiles.accesses import Tile, tile_of
 

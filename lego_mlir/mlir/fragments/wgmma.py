@@ -15,7 +15,7 @@ from typing import Any
 from lego_mlir.analysis.instructions.wgmma_operands import Major
 from lego_mlir.hardware.limits import WGMMA_K_BYTES, WGMMA_ROWS
 from lego_mlir.mlir.bindings import arith, ir
-from lego_mlir.mlir.fragments.instructions import Instruction
+from lego_mlir.mlir.emit.mma import Instruction
 from lego_mlir.mlir.fragments.registers import AccumulatorRegisters
 from lego_mlir.mlir.tiles.pointers import i32_constant
 

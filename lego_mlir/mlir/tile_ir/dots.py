@@ -16,7 +16,7 @@ from lego_mlir.hardware.limits import (
     WGMMA_ROWS,
 )
 from lego_mlir.hardware.targets import Target
-from lego_mlir.mlir.fragments.instructions import INSTRUCTIONS, Instruction
+from lego_mlir.mlir.emit.mma import INSTRUCTIONS, Instruction
 from lego_mlir.mlir.tile_ir.kernels import TileKernel
 from lego_mlir.mlir.tile_ir.types import element_of, is_shared_tile, layout_of, shape_of
 

@@ -34,9 +34,9 @@ from typing import Any
 
 from lego_mlir.analysis.instructions import mma_fragments
 from lego_mlir.diagnostics import LegoError
+from lego_mlir.mlir.emit.mma import MmaBuilder
 from lego_mlir.mlir.fragments.contraction import Contraction, read_contraction
 from lego_mlir.mlir.fragments.distribute import TileDistribution
-from lego_mlir.mlir.fragments.instructions import MmaBuilder
 from lego_mlir.mlir.fragments.matrix_access import MatrixAccess
 from lego_mlir.mlir.fragments.thread_fragment import FragmentValue
 from lego_mlir.mlir.fragments.warps import Thread, thread_of

@@ -44,11 +44,11 @@ from lego_mlir.mlir.lowering.indices.index_reader import launch_sizes
 from lego_mlir.mlir.modules import operations_in
 from lego_mlir.mlir.schedule.transform_step import TransformStep, transform
 from lego_mlir.mlir.tiles.accesses import Sizes, apply, constant, inv
-from lego_mlir.mlir.tiles.column_slices import ColumnSlices
 from lego_mlir.mlir.tiles.main_loop import MainLoop, find_main_loop
 from lego_mlir.mlir.tiles.structure import body_of, is_zero, known_size, set_launch_size
 from lego_mlir.mlir.warp_specialized import slice_sums
 from lego_mlir.mlir.warp_specialized.cluster_reduction import OVER_RING, REDUCE_SCATTER
+from lego_mlir.mlir.warp_specialized.column_slices import ColumnSlices
 
 _MAX_SPLIT_K = 8
 """The cluster size that every GPU with clusters supports (PTX ISA, cluster_dim)."""

@@ -18,7 +18,7 @@ from typing import Any
 
 from lego_mlir.analysis.distributed.mma_grids import accumulator_grid, operand_a, operand_b
 from lego_mlir.diagnostics import LegoError
-from lego_mlir.mlir.fragments.instructions import MmaBuilder
+from lego_mlir.mlir.emit.mma import MmaBuilder
 from lego_mlir.mlir.tile_ir.dots import read_dot
 from lego_mlir.mlir.tile_ir.kernels import TileKernel
 from lego_mlir.mlir.tile_passes.lower_tiles.dots.words import to_words
