@@ -58,11 +58,6 @@ def ring_type(stages: int, tile: Any) -> Any:
     return ir.Type.parse(f"{_RING_PREFIX}{stages} : i64, {tile}>")
 
 
-def is_ring(value: Any) -> bool:
-    """Return whether a value is a ring."""
-    return str(value.type).startswith(_RING_PREFIX)
-
-
 def stages_of(ring: Any) -> int:
     """Return how many tiles a ring holds."""
     return int(str(ring.type)[len(_RING_PREFIX) :].split(" ", 1)[0])

@@ -285,8 +285,3 @@ def grid_points(grid: Sequence[int]) -> Iterator[tuple[int, int, int]]:
         for j in range(y):
             for i in range(x):
                 yield i, j, k
-
-
-def is_memref(value: Any) -> bool:
-    """Return whether a value is a buffer."""
-    return isinstance(value.type, ir.MemRefType)
