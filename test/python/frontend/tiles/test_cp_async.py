@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import lego_mlir as lg
+from lego_mlir import runtime
 from lego_mlir.compiler.driver import Options
 from lego_mlir.hardware.targets import Target
 from lego_mlir.step_checks import check_each_step
@@ -100,6 +101,36 @@ def test_rows_of_odd_length_are_copied_through_registers(shape: tuple[int, int, 
 @pytest.mark.parametrize("dtype", ["bf16", "i8"])
 def test_other_types(dtype: str) -> None:
     _check(_gemm((64, 64, 256), dtype=dtype, stages=3), "sm_80")
+
+
+@pytest.mark.parametrize("shape", [(70, 96, 160), (10, 32, 16)])
+def test_sizes_that_only_the_launch_knows(shape: tuple[int, int, int]) -> None:
+    @lg.kernel(
+        grid=lambda a, b: (-(-b.shape[1] // 64), -(-a.shape[0] // 64)),
+        warps=4,
+        schedule="cp_async",
+        params={"stages": 3},
+    )
+    def gemm(
+        a: lg.Tensor["f16", "M, K{16}"],
+        b: lg.Tensor["f16", "K{16}, N{16}"],
+        c: lg.Tensor["f16", "M, N{16}"],
+    ) -> None:
+        i, j = lg.block_id("y"), lg.block_id("x")
+
+        @lg.fold((a.shape[1] + 63) // 64, lg.zeros((64, 64), "f32"))
+        def sums(k: Any, sums: Any) -> Any:
+            return lg.dot(a.tile(64, 64)[i, k], b.tile(64, 64)[k, j], sums)
+
+        c.tile(64, 64)[i, j] = sums.to("f16")
+
+    m, n, k = shape
+    random = np.random.default_rng(0)
+    a, b = (random.integers(-2, 3, s).astype(np.float16) for s in ((m, k), (k, n)))
+    for order in ORDERS:
+        c = np.full((m, n), np.nan, np.float16)
+        gemm(a, b, c, device=runtime.select("sim", order=order))
+        np.testing.assert_array_equal(c, a.astype(np.float32) @ b.astype(np.float32))
 
 
 def test_dots_are_divided_by_the_depth() -> None:
