@@ -105,17 +105,17 @@ def test_other_types(dtype: str) -> None:
 
 @pytest.mark.parametrize("shape", [(70, 96, 160), (10, 32, 16)])
 def test_sizes_that_only_the_launch_knows(shape: tuple[int, int, int]) -> None:
+    a_matrix, b_matrix, c_matrix = (
+        lg.Tensor["f16", sizes] for sizes in ("M, K{16}", "K{16}, N{16}", "M, N{16}")
+    )
+
     @lg.kernel(
         grid=lambda a, b: (-(-b.shape[1] // 64), -(-a.shape[0] // 64)),
         warps=4,
         schedule="cp_async",
         params={"stages": 3},
     )
-    def gemm(
-        a: lg.Tensor["f16", "M, K{16}"],
-        b: lg.Tensor["f16", "K{16}, N{16}"],
-        c: lg.Tensor["f16", "M, N{16}"],
-    ) -> None:
+    def gemm(a: a_matrix, b: b_matrix, c: c_matrix) -> None:
         i, j = lg.block_id("y"), lg.block_id("x")
 
         @lg.fold((a.shape[1] + 63) // 64, lg.zeros((64, 64), "f32"))
