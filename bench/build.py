@@ -17,7 +17,6 @@ from bench.gemm.cases import CASES as GEMMS
 from bench.gemm.small import CASES as SMALL_GEMMS
 from bench.gemm.variants import CASES as GEMM_VARIANTS
 from bench.permute.cases import CASES as MOVEMENTS
-from bench.permute.random_shapes import random_cases
 from bench.profile.sass import main_loops
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.files import write_whole
@@ -25,7 +24,7 @@ from lego_mlir.files import write_whole
 if TYPE_CHECKING:
     from lego_mlir import Artifact, Kernel
 
-CASES = (*MOVEMENTS, *random_cases(), *GEMMS, *GEMM_VARIANTS, *SMALL_GEMMS)
+CASES = (*MOVEMENTS, *GEMMS, *GEMM_VARIANTS, *SMALL_GEMMS)
 
 FORMAT = 2
 MANIFEST = "manifest.json"

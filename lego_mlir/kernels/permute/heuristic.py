@@ -64,10 +64,13 @@ _SKEWED = {
 }
 """For outputs whose rows are not aligned, and which are stored by vectors nevertheless."""
 
-_GAIN, _GAIN_NARROW = 0.95, 0.75
-"""Runs are taken where they move so much less than tiles of two modes or a copy, and where they are
-accessed by less than words. Of 61 random permutations on an H200 the choice is slower than the
-other kernel by more than 3 % for five (bench/results/permute_random.jsonl)."""
+_GAIN, _GAIN_NARROW = 0.9, 0.44
+"""Runs are taken where they move so much less than tiles of two modes or a copy, and where they
+have units of less than a word. Of 100 random permutations on an H200 tiles or a copy were faster by
+more than 4 % for three of those that take runs."""
+
+_UNIT_BYTES = 8
+"""The largest unit that stays together: in shared memory it is accessed by one lane."""
 
 _COPY_THREADS = 256
 """Threads of a CTA that copies."""
@@ -129,8 +132,8 @@ def choose_config(problem: PermuteProblem, element_bytes: int, max_width: int) -
         return runs  # a copy of rows that are not aligned
     costs = [_cost(problem, c, element_bytes) for c in (first, runs)]
     assert isinstance(runs, RunConfig)
-    narrow = min(runs.load_width, runs.store_width) * element_bytes < BANK_BYTES
-    return runs if costs[1] < (_GAIN_NARROW if narrow else _GAIN) * costs[0] else first
+    is_narrow = runs.unit * element_bytes < BANK_BYTES
+    return runs if costs[1] < (_GAIN_NARROW if is_narrow else _GAIN) * costs[0] else first
 
 
 def candidates(problem: PermuteProblem, element_bytes: int, max_width: int) -> dict[str, Config]:
@@ -138,13 +141,16 @@ def candidates(problem: PermuteProblem, element_bytes: int, max_width: int) -> d
 
     Runs are of known sizes.
     """
-    found: dict[str, Config] = {}
+    unit = 1
     if problem.is_copy:
-        found["vector"] = choose_copy(problem, min(problem.widths(max_width)))
+        width = min(problem.widths(max_width))
+        unit = min(width, max(1, _UNIT_BYTES // element_bytes))
+        found: dict[str, Config] = {"vector": choose_copy(problem, width)}
     else:
-        found["vector"] = choose_tile(problem, element_bytes, max_width)
+        found = {"vector": choose_tile(problem, element_bytes, max_width)}
     if not problem.is_open:
-        found["runs"] = choose_runs(problem, element_bytes, max_width)
+        units, max_bytes = problem.in_units(unit), max_width * element_bytes
+        found["runs"] = choose_runs(units, unit, unit * element_bytes, max_bytes)
     return found
 
 
@@ -153,7 +159,8 @@ def _cost(problem: PermuteProblem, config: Config, element_bytes: int) -> float:
     modes = problem.modes
     match config:
         case RunConfig():
-            tile = config.tile
+            problem, tile = problem.in_units(config.unit), config.tile
+            modes, element_bytes = problem.modes, element_bytes * config.unit
         case TileConfig():
             special = {problem.read: config.across, problem.written: config.down}
             tile = tuple(special.get(m, 1) for m in modes)

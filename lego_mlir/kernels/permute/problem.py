@@ -74,6 +74,18 @@ class PermuteProblem:
         """The modes along which neither input nor output is contiguous."""
         return tuple(m for m in self.modes if m is not self.read and m is not self.written)
 
+    def in_units(self, unit: int) -> PermuteProblem:
+        """Return the permutation of units of so many elements, which divide all runs of a copy."""
+        if unit == 1:
+            return self
+        modes = [
+            Mode(m.size // unit, 1, 1)
+            if m is self.read
+            else Mode(m.size, m.source // unit, m.target // unit)
+            for m in self.modes
+        ]
+        return PermuteProblem(tuple(m for m in modes if m.size > 1) or (Mode(1, 1, 1),))
+
     def widths(self, max_width: int) -> tuple[int, int]:
         """Return the widest vectors, in elements, for which every access is aligned.
 

@@ -7,94 +7,129 @@ of permutations.
 
 from __future__ import annotations
 
-from math import gcd, prod
+from math import gcd, log2, prod
 
 from lego_mlir.hardware.limits import BANK_BYTES, HALF_LINE_BYTES, SECTOR_BYTES
 from lego_mlir.kernels.permute.problem import PermuteProblem
 from lego_mlir.kernels.permute.runs import RunConfig, Side
 
-_RUN_BYTES = 256
-"""A run is at least so long, if the tile may be so large."""
+_RUN_BYTES = 8192
+"""Runs are not looked at that are longer: they move little more than their own bytes."""
 
-_TILE_BYTES = 16384
-"""Bytes of a tile that is not larger than it has to be for its runs."""
+_TILE_BYTES, _NARROW_TILE_BYTES = 32768, 24576
+"""The most bytes of a tile, and of one whose units are smaller than a word."""
 
-_CTAS = 132 * 4
+_RUN_OVERHEAD = 32
+"""What a run costs besides its own bytes: device memory is fastest where it is read in order."""
+
+_PARTS = 6
+"""Into so many equal parts a mode is divided at most, besides powers of two."""
+
+_SMALL = 0.1
+"""What a tile of half the size costs more, for what each CTA does once."""
+
+_SMALLEST = 8
+"""Tiles that are smaller by more than this are not looked at, if there are larger ones."""
+
+_NARROW = 0.15
+"""What each halving of a word that a side is accessed by costs more."""
+
+_CTAS = 132 * 8
 """Tiles are smaller than `_TILE_BYTES` where there would be fewer CTAs."""
 
 _THREADS, _STEPS = (64, 128, 256, 512), 16
 """The numbers of threads, and the accesses of a side that a thread makes if there may be more."""
 
 
-def choose_runs(problem: PermuteProblem, element_bytes: int, max_width: int) -> RunConfig:
+def choose_runs(problem: PermuteProblem, unit: int, unit_bytes: int, max_bytes: int) -> RunConfig:
     """Return the tile of whole runs for a permutation.
 
     Args:
-        problem: the permutation.
-        element_bytes: bytes of an element.
-        max_width: elements that one access may take, by the alignment of both arrays.
+        problem: the permutation of units.
+        unit: elements of a unit.
+        unit_bytes: bytes of a unit.
+        max_bytes: bytes that one access may take, by the alignment of both arrays.
     """
     sizes = [m.size for m in problem.modes]
     total = prod(sizes)
-    tile = [1] * len(sizes)
-    run = _RUN_BYTES // element_bytes
-    orders = [
-        sorted(range(len(sizes)), key=lambda k: problem.modes[k].source),
-        sorted(range(len(sizes)), key=lambda k: problem.modes[k].target),
-    ]
-    most = max(run, _TILE_BYTES // element_bytes)
-    while total // most < _CTAS and most > 1024 // element_bytes:
+    is_narrow = unit_bytes < BANK_BYTES
+    most = max(1, (_NARROW_TILE_BYTES if is_narrow else _TILE_BYTES) // unit_bytes)
+    while total // most < _CTAS and most > 1024 // unit_bytes:
         most //= 2
-    # The two runs grow by turns: the shorter one first.
-    while prod(tile) < most:
-        orders.sort(key=lambda order: _run_length(sizes, tile, order))
-        found = (_next(sizes, tile, order) for order in orders)
-        k, size = next((grown for grown in found if grown is not None), (0, 0))
-        if not size:
-            break
-        if prod(tile) // tile[k] * size > 2 * most:
-            break
-        tile[k] = size
-    return _with_widths(problem, tile, max_width, element_bytes)
+    tiles = {
+        tuple(max(pair) for pair in zip(read, written, strict=True))
+        for read in _runs(problem, most, unit_bytes, is_source=True)
+        for written in _runs(problem, most, unit_bytes, is_source=False)
+    }
+    fitting = [tile for tile in tiles if prod(tile) <= most]
+    large = [tile for tile in fitting if prod(tile) * _SMALLEST >= most] or fitting
+    word = max(1, min(BANK_BYTES, max_bytes) // unit_bytes)
+
+    def cost(tile: tuple[int, ...]) -> tuple[float, tuple[int, ...]]:
+        narrow = sum(log2(word // w) for w in _words(problem, tile, word))
+        of_tile = _cost(problem, tile, unit_bytes, most)
+        return of_tile * (1 + _NARROW * narrow), tile
+
+    return _with_threads(problem, min(large, key=cost), unit, word)
 
 
-def _run_length(sizes: list[int], tile: list[int], order: list[int]) -> int:
-    """Return the elements of the run of a tile."""
-    length = 1
-    for k in order:
-        length *= tile[k]
-        if tile[k] < sizes[k]:
-            break
-    return length
-
-
-def _next(sizes: list[int], tile: list[int], order: list[int]) -> tuple[int, int] | None:
-    """Return the mode that makes a run longer, and its size then; `None` if there is none."""
-    for k in order:
-        if tile[k] < sizes[k]:
-            doubled = 2 * tile[k]
-            # A mode that is nearly whole becomes so: its run goes on then.
-            return k, sizes[k] if doubled * 4 >= 3 * sizes[k] else doubled
-    return None
-
-
-def _with_widths(
-    problem: PermuteProblem, tile: list[int], max_width: int, element_bytes: int
-) -> RunConfig:
-    """Return the config of a tile, with the widest accesses of a word that are aligned."""
+def _runs(
+    problem: PermuteProblem, most: int, unit_bytes: int, *, is_source: bool
+) -> list[tuple[int, ...]]:
+    """Return the tiles that are one run of the input or of the output, of at most `most` units."""
     sizes = [m.size for m in problem.modes]
-    widths = []
+    order = sorted(
+        range(len(sizes)),
+        key=lambda k: problem.modes[k].source if is_source else problem.modes[k].target,
+    )
+    found: list[tuple[int, ...]] = []
+    tile = [1] * len(sizes)
+    for k in order:
+        inner = prod(tile)
+        longest = min(most, _RUN_BYTES // unit_bytes)
+        found += [
+            (*tile[:k], n, *tile[k + 1 :]) for n in _divisions(sizes[k]) if inner * n <= longest
+        ]
+        tile[k] = sizes[k]
+    return found
+
+
+def _divisions(size: int) -> list[int]:
+    """Return sizes of tiles: powers of two, and those that divide a mode evenly."""
+    powers = [1 << n for n in range(size.bit_length()) if 1 << n < size]
+    return sorted({*powers, *(-(-size // n) for n in range(1, _PARTS + 1))})
+
+
+def _cost(problem: PermuteProblem, tile: tuple[int, ...], unit_bytes: int, most: int) -> float:
+    """Return what a tile costs for each byte: what it moves, with threads that have no work."""
+    pairs = [(m.size, t) for m, t in zip(problem.modes, tile, strict=True)]
+    covered = prod(-(-n // t) * t for n, t in pairs) / prod(n for n, _ in pairs)
+    small = log2(most / prod(tile))
+    sides = (Side.of(problem, tile, is_source=is_source) for is_source in (True, False))
+    overhead = sum(_RUN_OVERHEAD / (side.extents[-1] * unit_bytes) for side in sides) / 2
+    return (moved(problem, tile, unit_bytes) + overhead) * covered * (1 + _SMALL * small)
+
+
+def _words(problem: PermuteProblem, tile: tuple[int, ...], word: int) -> tuple[int, int]:
+    """Return the units of accesses to input and output: at most a word, as runs are aligned."""
+    found = []
     for is_source in (True, False):
         side = Side.of(problem, tile, is_source=is_source)
-        starts = [prod(sizes[k] for k in side.order[n:]) for n in range(len(side.outer) + 1)]
-        width = min(max(1, BANK_BYTES // element_bytes), max_width)
-        while any(n % width for n in (side.extents[-1], *starts)):
+        width = word
+        while not side.is_aligned(width):
             width //= 2
-        widths.append(width)
-    load, store = widths
-    vectors = prod(tile) // max(widths)
-    threads = next((n for n in _THREADS if vectors <= n * _STEPS), _THREADS[-1])
-    return RunConfig(tuple(tile), threads, load, store)
+        found.append(width)
+    return found[0], found[1]
+
+
+def _with_threads(
+    problem: PermuteProblem, tile: tuple[int, ...], unit: int, word: int
+) -> RunConfig:
+    """Return the config of a tile, with threads for about `_STEPS` accesses each."""
+    load, store = _words(problem, tile, word)
+    accesses = prod(tile) // max(load, store)
+    threads = next((n for n in _THREADS if accesses <= n * _STEPS), _THREADS[-1])
+    return RunConfig(tile, threads, unit, load, store)
 
 
 def moved(problem: PermuteProblem, tile: tuple[int, ...], element_bytes: int) -> float:

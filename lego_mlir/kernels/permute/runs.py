@@ -2,12 +2,15 @@
 
 A *run* is what lies side by side in memory: the innermost mode, as many modes outside of it as it
 takes, and a part of one more. A CTA takes a tile that has a long run of the input and a long run of
-the output. It loads the input's runs, puts each element where it belongs in shared memory, which is
-in the output's order, and stores the output's runs. So 3 channels of an image are no dimension of
+the output. It loads the input's runs, puts each unit where it belongs in shared memory, which is in
+the output's order, and stores the output's runs. So 3 channels of an image are no dimension of
 their own: the output's run is 3·1024 elements.
 
-In shared memory a word of padding follows every `period` elements, the distance of neighbours of
-the input's run, if these would meet in a bank.
+A *unit* is what stays together: an element, or several of a mode that is the innermost one of both
+memories. Units smaller than a word are accessed by words where runs begin with one.
+
+In shared memory a word of padding follows every `period` units, the distance of neighbours of the
+input's run, if these would meet in a bank.
 """
 
 from __future__ import annotations
@@ -38,20 +41,22 @@ class RunConfig:
     """A tile of whole runs.
 
     Attributes:
-        tile: elements of each mode of the problem, in its order.
+        tile: units of each mode of the problem in units, in its order.
         threads: of a CTA, at most: those that have no place in a run do not work.
-        load_width: elements that a load takes along the input's run.
-        store_width: elements that a store takes along the output's run.
+        unit: elements that stay together.
+        load_word: units of an access to the input; 1 if a unit is a word or more.
+        store_word: units of an access to the output; 1, too, if runs begin anywhere in a word.
     """
 
     tile: tuple[int, ...]
     threads: int
-    load_width: int
-    store_width: int
+    unit: int
+    load_word: int
+    store_word: int
 
     @property
-    def elements(self) -> int:
-        """The elements of the tile."""
+    def units(self) -> int:
+        """The units of the tile."""
         return prod(self.tile)
 
 
@@ -63,7 +68,7 @@ class Side:
         outer: the modes outside of the run, by their numbers in the problem, slowest first.
         run: the modes of the run, slowest first; all but the first are whole.
         sizes: of all modes of the problem.
-        tile: elements of each of them in the tile.
+        tile: units of each of them in the tile.
     """
 
     outer: tuple[int, ...]
@@ -92,20 +97,32 @@ class Side:
         """The tile's sizes: of the outer modes, and of the run."""
         return (*(self.tile[k] for k in self.outer), prod(self.tile[k] for k in self.run))
 
-    def memory(self, width: int) -> Layout:
-        """Return the memory's layout, indexed by tile, by vector in the tile, and in the vector."""
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """The distance in memory of a mode's neighbours, of all modes of the problem, in units."""
+        order = self.order
+        place = {k: n for n, k in enumerate(order)}
+        return tuple(prod(self.sizes[j] for j in order[place[k] + 1 :]) for k in range(len(order)))
+
+    def is_aligned(self, word: int) -> bool:
+        """Return whether every run, cut ones too, begins and ends with a word of so many units."""
+        first = self.run[0]
+        inner = self.strides[first]
+        ends = (self.tile[first] * inner, self.sizes[first] * inner)
+        return not any(n % word for n in (*ends, *(self.strides[k] for k in self.outer)))
+
+    def words(self, word: int) -> tuple[int, ...]:
+        """Return the tile's sizes in words: of the outer modes, and of the run."""
+        return (*self.extents[:-1], self.extents[-1] // word)
+
+    def memory(self, word: int, unit: int) -> Layout:
+        """Return the memory's layout, indexed by tile, by word in the tile, and in the word."""
         sizes = [*(self.sizes[k] for k in self.outer), prod(self.sizes[k] for k in self.run)]
         blocks = [count_tiles(n, t) for n, t in zip(sizes, self.extents, strict=True)]
         ones = [1] * len(self.outer)
-        return OrderBy(Row(*sizes)).TileBy(blocks, self.vectors_of(width), [*ones, width])
-
-    def vectors_of(self, width: int) -> tuple[int, ...]:
-        """Return the sizes of the tile in vectors: of the outer modes, and of the run."""
-        return (*self.extents[:-1], self.extents[-1] // width)
-
-    def vectors(self, width: int) -> Layout:
-        """Return the layout of the tile's vectors, in the order of memory."""
-        return OrderBy(Row(*self.vectors_of(width)))
+        return OrderBy(Row(*sizes, unit)).TileBy(
+            [*blocks, 1], [*self.words(word), 1], [*ones, word, unit]
+        )
 
 
 def _stride(mode: Mode, is_source: bool) -> int:
@@ -116,7 +133,7 @@ def run_permutation(
     name: str,
     problem: PermuteProblem,
     config: RunConfig,
-    element_bytes: int,
+    unit_bytes: int,
     a: TensorType,
     b: TensorType,
     reference: str,
@@ -125,9 +142,9 @@ def run_permutation(
 
     Args:
         name: name of the kernel.
-        problem: the permutation.
+        problem: the permutation of units.
         config: its tile.
-        element_bytes: bytes of an element.
+        unit_bytes: bytes of a unit.
         a: type of the input.
         b: type of the output.
         reference: name of the reference that the result is compared with.
@@ -139,54 +156,59 @@ def run_permutation(
     rasterization = OrderBy(Row(*counts))
     # The tile in the output's order, with a word of padding behind each period.
     inside = OrderBy(Row(*(config.tile[k] for k in target.order)))
-    period, padding = _padding(source, target, config, element_bytes)
-    padded = OrderBy(Row(config.elements // period, period + padding))
-    periods = OrderBy(Row(config.elements // period, period))
-    # The vectors of the output divide periods, and the padding.
-    width = config.store_width
-    drained = padded.TileBy([config.elements // period, (period + padding) // width], [1, width])
-    drains = OrderBy(Row(config.elements // period, period // width))
+    period, padding = _padding(source, target, config, unit_bytes)
+    padded = OrderBy(Row(config.units // period, period + padding, config.unit))
+    periods = OrderBy(Row(config.units // period, period))
     source_run = OrderBy(Row(*(config.tile[k] for k in source.run)))
-    in_vector = OrderBy(Row(source.extents[-1] // config.load_width, config.load_width))
+    in_word = OrderBy(Row(source.words(config.load_word)[-1], config.load_word))
+    # The words of the output divide periods, and the padding.
+    word = config.store_word
+    drained = OrderBy(Row(*target.words(word)))
+    drains = OrderBy(Row(config.units // period, period // word))
+    out_words = padded.TileBy(
+        [config.units // period, (period + padding) // word, 1], [1, word, config.unit]
+    )
 
-    def at(side: Side, blocks: Sequence[Any]) -> list[Any]:
-        """Return the tile's number along the outer modes and the run."""
-        return [*(blocks[k] for k in side.outer), blocks[side.run[0]]]
+    def at(side: Side, blocks: Sequence[Any], index: Sequence[Any]) -> tuple[Any, ...]:
+        """Return the index of a word in memory, by the tile's number and its index in the tile."""
+        zeros = (0,) * len(side.outer)
+        place = (*(blocks[k] for k in side.outer), blocks[side.run[0]], 0, *index, 0)
+        return (*place, *zeros, slice(None), slice(None))
 
-    reading = Walk.of(source.vectors_of(config.load_width), config.threads)
-    writing = Walk.of(target.vectors_of(width), config.threads)
+    reading = Walk.of(source.words(config.load_word), config.threads)
+    writing = Walk.of(target.words(word), config.threads)
     block = warps_of(max(reading.threads(config.threads), writing.threads(config.threads)))
 
     def permute(a: Any, b: Any) -> None:
         blocks, thread = rasterization.inv(block_id()), thread_id()
         buffer = shared(dtype, padded)
-        reads, whole = a.view(source.memory(config.load_width)), (0,) * len(source.outer)
-        writes, flat = b.view(target.memory(width)), (0,) * len(target.outer)
-        out = buffer.view(drained)
+        reads = a.view(source.memory(config.load_word, config.unit))
+        writes = b.view(target.memory(word, config.unit))
+        out = buffer.view(out_words)
 
         def put(loaded: Any) -> None:
-            vector, values = loaded
-            for k in range(config.load_width):
-                along = source_run.inv(in_vector.apply(vector[-1], k))
-                index = dict(zip(source.outer, vector[:-1], strict=True))
-                index |= dict(zip(source.run, along, strict=True))
+            (*outer, along), values = loaded
+            for k in range(config.load_word):
+                index = dict(zip(source.outer, outer, strict=True))
+                place = source_run.inv(in_word.apply(along, k))
+                index |= dict(zip(source.run, place, strict=True))
                 position = inside.apply(*(index[m] for m in target.order))
-                buffer[tuple(periods.inv(position))] = values[k]
+                buffer[(*periods.inv(position), slice(None))] = values[k]
 
         def read(blocks: Sequence[Any]) -> None:
-            def load(vector: Any) -> Any:
-                return vector, reads[(*at(source, blocks), *vector, *whole, slice(None))]
+            def load(index: Sequence[Any]) -> Any:
+                return index, reads[at(source, blocks, index)]
 
             # All loads of a thread are on their way before it waits for the first one.
             for loaded in reading(thread, block, config.threads, load):
                 put(loaded)
-            reading.rest(thread, block, config.threads, lambda vector: put(load(vector)))
+            reading.rest(thread, block, config.threads, lambda index: put(load(index)))
 
         def write(blocks: Sequence[Any]) -> None:
-            def store(vector: Any) -> None:
-                row, column = drains.inv(target.vectors(width).apply(*vector))
-                place = (*at(target, blocks), *vector, *flat, slice(None))
-                writes[place] = out[row, column, 0, :]
+            def store(index: Sequence[Any]) -> None:
+                row, column = drains.inv(drained.apply(*index))
+                place = (row, column, 0, 0, slice(None), slice(None))
+                writes[at(target, blocks, index)] = out[place]
 
             writing(thread, block, config.threads, store)
             writing.rest(thread, block, config.threads, store)
@@ -261,14 +283,14 @@ def _in_tiles(
         work(blocks)
 
 
-def _padding(source: Side, target: Side, config: RunConfig, element_bytes: int) -> tuple[int, int]:
-    """Return after how many elements of shared memory padding follows, and how much.
+def _padding(source: Side, target: Side, config: RunConfig, unit_bytes: int) -> tuple[int, int]:
+    """Return after how many units of shared memory padding follows, and how much.
 
-    Neighbours of the input's run are `distance` elements apart in the output's order. If that is an
+    Neighbours of the input's run are `distance` units apart in the output's order. If that is an
     even number of words they meet in a bank, and padding makes it odd.
     """
     innermost = source.run[-1]
     distance = prod(config.tile[k] for k in target.order[target.order.index(innermost) + 1 :])
-    if distance == 1 or distance * element_bytes % (2 * BANK_BYTES):
-        return config.elements, 0
-    return distance, max(1, BANK_BYTES // element_bytes)
+    if distance == 1 or distance * unit_bytes % (2 * BANK_BYTES):
+        return config.units, 0
+    return distance, max(1, BANK_BYTES // unit_bytes)

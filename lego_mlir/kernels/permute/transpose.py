@@ -238,7 +238,9 @@ def _vectorized(
         case TileConfig():
             return tiled_permutation(name, problem, config, element_bytes, a, b, reference)
         case RunConfig():
-            return run_permutation(name, problem, config, element_bytes, a, b, reference)
+            units = problem.in_units(config.unit)
+            unit_bytes = config.unit * element_bytes
+            return run_permutation(name, units, config, unit_bytes, a, b, reference)
 
 
 def _tensor(

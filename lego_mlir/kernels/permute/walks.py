@@ -67,40 +67,55 @@ class Walk:
             most: the threads that may work.
             access: takes the index of a vector in the tile.
         """
-        return [
-            access(index) for index in self._indices(thread, block, most, range(self._whole(most)))
-        ]
+        start = self.start(thread, block, most)
+        return [access(_sum(start, step)) for step in self.whole_steps(most)]
 
     def rest(
         self, thread: Any, block: int, most: int, access: Callable[[Sequence[Any]], Any]
     ) -> None:
         """Access the vectors that are left over for the first threads; arguments as of a call."""
-        left = self.run % most if self.run > most else 0
+        left = self.left(most)
         if left:
+            start = self.start(thread, block, most)
 
             @if_(thread < left)
             def _() -> None:
-                for index in self._indices(thread, block, most, [self._whole(most)]):
-                    access(index)
+                for step in self.last_steps(most):
+                    access(_sum(start, step))
 
-    def _whole(self, most: int) -> int:
-        """Return how many pieces of a run all threads have."""
-        return self.run // most if self.run > most else 1
-
-    def _indices(self, thread: Any, block: int, most: int, pieces: Sequence[int]) -> list[Any]:
+    def start(self, thread: Any, block: int, most: int) -> tuple[Any, ...]:
+        """Return the index of a thread's first vector; arguments as of a call."""
         threads = self.threads(most)
         if threads < block:  # where the others do not come
             _, thread = OrderBy(Row(-(-block // threads), threads)).inv(thread)
         if self.run > most:
-            first: Any = 0
-            along = [OrderBy(Row(self.run // most + 1, most)).apply(k, thread) for k in pieces]
-        else:
-            first, column = OrderBy(Row(self.together, self.run)).inv(thread)
-            along = [column]
+            return (*((0,) * len(self.outer)), thread)
+        first, column = OrderBy(Row(self.together, self.run)).inv(thread)
         runs = OrderBy(Row(prod(self.outer) // self.together, self.together))
-        places = OrderBy(Row(*(self.outer or (1,))))
-        found = []
-        for step in range(runs.dims[0]):
-            at = places.inv(runs.apply(step, first))
-            found += [(*(at if self.outer else ()), column) for column in along]
-        return found
+        outer = OrderBy(Row(*self.outer)).inv(runs.apply(0, first)) if self.outer else ()
+        return (*outer, column)
+
+    def whole_steps(self, most: int) -> list[tuple[int, ...]]:
+        """Return how far the vectors that all threads have are from a thread's first one."""
+        return self._steps(most, range(self.run // most if self.run > most else 1))
+
+    def last_steps(self, most: int) -> list[tuple[int, ...]]:
+        """Return how far those are that only the first `left(most)` threads have."""
+        return self._steps(most, [self.run // most]) if self.left(most) else []
+
+    def left(self, most: int) -> int:
+        """Return how many threads have a vector of the rest of a run."""
+        return self.run % most if self.run > most else 0
+
+    def _steps(self, most: int, pieces: Sequence[int]) -> list[tuple[int, ...]]:
+        places = OrderBy(Row(*self.outer)) if self.outer else None
+        firsts = range(0, prod(self.outer), self.together)
+        return [
+            (*(places.inv(first) if places else ()), piece * most)
+            for first in firsts
+            for piece in pieces
+        ]
+
+
+def _sum(index: Sequence[Any], step: Sequence[int]) -> tuple[Any, ...]:
+    return tuple(i + d for i, d in zip(index, step, strict=True))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from math import prod
 from typing import Any
 
@@ -18,6 +19,7 @@ from lego_mlir.kernels.permute.heuristic import choose_config
 from lego_mlir.kernels.permute.problem import PermuteProblem, find_problem
 from lego_mlir.kernels.permute.run_heuristic import choose_runs, moved
 from lego_mlir.kernels.permute.runs import RunConfig
+from lego_mlir.kernels.permute.walks import Walk
 
 DTYPES = {"i8": np.int8, "f16": np.float16, "f32": np.float32, "f64": np.float64}
 
@@ -30,7 +32,7 @@ def problem_of(shape: tuple[int, ...], axes: tuple[int, ...]) -> PermuteProblem:
 
 
 def check(shape: tuple[int, ...], axes: tuple[int, ...], dtype: str, **options: Any) -> None:
-    x = np.arange(prod(shape)).reshape(shape).astype(DTYPES[dtype])
+    x = (np.arange(prod(shape)) % 2039).reshape(shape).astype(DTYPES[dtype])
     y = np.full([shape[k] for k in axes], -1, DTYPES[dtype])
     artifact = permute(shape, axes, dtype, variant="runs", **options).compile(check=True)
     runtime.launch(artifact, x, y, device=runtime.select("sim", order="random:1"))
@@ -61,6 +63,31 @@ def test_short_dimensions(shape: tuple[int, ...], axes: tuple[int, ...], dtype: 
     check(shape, axes, dtype)
 
 
+@pytest.mark.parametrize("dtype", ["i8", "f16"])
+@pytest.mark.parametrize(
+    ("shape", "axes"),
+    [((301, 299), (1, 0)), ((50, 7, 131), (2, 1, 0)), ((9, 40, 6), (1, 0, 2)), ((3,), (0,))],
+    ids=["odd rows and columns", "few in between", "units of several elements", "less than a word"],
+)
+def test_runs_that_begin_anywhere(
+    shape: tuple[int, ...], axes: tuple[int, ...], dtype: str
+) -> None:
+    check(shape, axes, dtype)
+
+
+@given(st.lists(st.integers(1, 9), max_size=3), st.integers(1, 300), st.integers(1, 128))
+def test_a_walk_takes_each_vector_once(outer: list[int], run: int, most: int) -> None:
+    walk = Walk.of([*outer, run], most)
+    threads = walk.threads(most)
+    assert threads <= max(most, 1)
+    found = []
+    for thread in range(threads):
+        start = walk.start(thread, threads, most)
+        steps = walk.whole_steps(most) + (walk.last_steps(most) if thread < walk.left(most) else [])
+        found += [tuple(i + d for i, d in zip(start, step, strict=True)) for step in steps]
+    assert sorted(found) == list(product(*(range(n) for n in (*outer, run))))
+
+
 def test_addresses_that_are_aligned_to_elements_only() -> None:
     check((64, 96), (1, 0), "i8", alignment=1)
 
@@ -78,10 +105,8 @@ def test_the_heuristic_keeps_tiles_of_two_modes() -> None:
 
 @given(permutations(), st.sampled_from([1, 2, 4, 8]))
 def test_tiles_fit_shared_memory(drawn: tuple[tuple[int, ...], tuple[int, ...]], size: int) -> None:
-    config = choose_runs(problem_of(*drawn), size, 16 // size)
-    assert config.elements * size <= 1 << 15
-    for width in (config.load_width, config.store_width):
-        assert config.elements % width == 0
+    config = choose_runs(problem_of(*drawn), 1, size, 16)
+    assert config.units * size <= 1 << 15
 
 
 def test_halves_of_lines_count() -> None:
