@@ -1,7 +1,9 @@
 """Assemble PTX to a cubin, without a GPU or a CUDA toolkit.
 
 nvJitLink assembles in process, which is much faster than starting a program. `ptxas` is used if a
-kernel has `setmaxnreg`, which nvJitLink ignores, or if nvJitLink is not installed.
+kernel has `setmaxnreg`, which nvJitLink ignores, or if nvJitLink is not installed. It is also used
+if nvJitLink calls functions of its own, for divisions, in a kernel with `wgmma`: the call would
+serialize these (message C7509), and in the code of ptxas nothing is called.
 """
 
 from __future__ import annotations
@@ -15,6 +17,8 @@ from lego_mlir.diagnostics import LegoError, Location
 from lego_mlir.hardware.targets import Target
 
 _USES_SETMAXNREG = re.compile(r"^[^/\n]*\bsetmaxnreg\.", re.M)
+
+_CALLS = "(C7509)"
 
 
 def assemble(ptx: str, target: Target, *, options: Sequence[str] = ()) -> Cubin:
@@ -34,12 +38,21 @@ def assemble(ptx: str, target: Target, *, options: Sequence[str] = ()) -> Cubin:
     if _USES_SETMAXNREG.search(ptx):
         return _by_ptxas(ptx, target, options)
     try:
-        return nvjitlink.assemble(ptx, target, options)
+        made = nvjitlink.assemble(ptx, target, options)
+        return _without_calls(ptx, target, options) or made if _CALLS in made.log else made
     except AssemblerMissing as missing:
         try:
             return _by_ptxas(ptx, target, options)
         except AssemblerMissing:
             raise missing from None
+
+
+def _without_calls(ptx: str, target: Target, options: Sequence[str]) -> Cubin | None:
+    """Return what ptxas makes; `None` if it is not installed."""
+    try:
+        return _by_ptxas(ptx, target, options)
+    except AssemblerMissing:
+        return None
 
 
 def _by_ptxas(ptx: str, target: Target, options: Sequence[str]) -> Cubin:

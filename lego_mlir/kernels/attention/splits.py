@@ -40,7 +40,9 @@ def combination(problem: AttentionProblem, config: AttentionConfig, *, lse: bool
     tiles = ceildiv(rows, tile_rows)
     if config.is_open:  # of one split, results need nothing: one CTA looks
         tiles = maximum(tiles * minimum(config.splits - 1, 1), 1)
-    return kernel(grid=tiles, warps=_WARPS, parameters=types, pdl="wait")(
+    # Many CTAs of this kernel would leave uneven room for those of the next one.
+    pdl: Any = "wait" if config.is_open else True
+    return kernel(grid=tiles, warps=_WARPS, parameters=types, pdl=pdl)(
         _body(problem, config.splits, rows, tile_rows, lse=lse)
     )
 

@@ -190,3 +190,14 @@ def program(folder: Path, script: str) -> Path:
     path.chmod(0o755)
     assert subprocess.run([path], check=False).returncode in (0, -9)
     return folder
+
+
+def test_divisions_do_not_serialize_wgmma() -> None:
+    """Splits that the launch counts divide keys; nvJitLink would call a function for that."""
+    from lego_mlir.kernels import attention
+
+    kernel = attention(None, 8, None, 8, 64, heads_kv=1, target="sm_90a")
+    ptx = kernel.compile("sm_90a").ptx
+    assert "div.u64" in ptx
+    assert "wgmma.mma_async" in ptx
+    assert not assemble(ptx, Target.parse("sm_90a")).warnings
