@@ -6,7 +6,7 @@
 // RUN: %legoc %S/Inputs/grid.mlir --schedule=%S/Inputs/persistent_order.mlir --check-each-step | FileCheck %s --check-prefix=STEPS
 // RUN: not %legoc %S/Inputs/grid.mlir --schedule=%S/Inputs/persistent_wrong_order.mlir --emit=placed 2>&1 | FileCheck %s --check-prefix=WRONG
 // RUN: not %legoc %S/Inputs/grid.mlir --schedule=%S/Inputs/persistent_late.mlir --emit=placed 2>&1 | FileCheck %s --check-prefix=LATE
-// RUN: not %legoc %S/Inputs/grid.mlir --schedule=persistent --param ctas=0 --emit=placed 2>&1 | FileCheck %s --check-prefix=CTAS
+// RUN: not %legoc %S/Inputs/grid.mlir --schedule=persistent --param raster_group=0 --emit=placed 2>&1 | FileCheck %s --check-prefix=GROUP
 
 // CHECK:      gpu.launch blocks(%[[B:[^ ]+]], {{.*}} in (%{{[^ ]+}} = %c2{{[^,]*}}, %{{[^ ]+}} = %c1{{[^,]*}}, %{{[^ ]+}} = %c1
 // CHECK:      %[[COUNT:[^ ]+]] = arith.constant 6 : index
@@ -44,5 +44,5 @@
 // WRONG:      persistent_wrong_order.mlir:5:5: error: persistent: the order 'OrderBy(Row(3, 2))' is not of [2, 3]
 // LATE:       error: persistent: a kernel with a 'lego.make_ring' cannot become persistent any more
 // LATE:       hint: transform_lego.persistent comes before
-// CTAS:       error: persistent: ctas is 0
-// CTAS:       hint: --param ctas=132
+// GROUP:      error: persistent: raster_group is 0
+// GROUP:      hint: --param raster_group=8

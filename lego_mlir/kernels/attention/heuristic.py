@@ -24,8 +24,8 @@ _MANY = {64: (128, 8), 128: (128, 24), 256: (64, 0)}
 """Queries of a CTA where they are many; and by the most depth keys of an iteration, and registers
 of speculated exponentials."""
 
-_SHALLOW, _MORE_ROWS, _MOST_ADDED = 64, 192, 1.07
-"""Up to this depth three warpgroups are faster than two, by this factor."""
+_SHALLOW, _MORE_ROWS, _MOST_ADDED = 64, 192, 1.13
+"""Up to this depth three warpgroups are faster than two, with up to this factor more rows."""
 
 _SPLIT_KEYS, _MANY_KEYS = 128, 512
 """A CTA has so many keys at least, for the combination of splits to cost little, if its queries are

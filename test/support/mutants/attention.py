@@ -147,7 +147,7 @@ MUTANTS = (
     ),
     Mutant(
         "one warp releases a stage",
-        re.compile(r"mov\.b32 \t(%r\d+), 8;(\s+mbarrier\.init)"),
+        re.compile(r"mov\.b32 \t(%r\d+), 2;(\s+mbarrier\.init)"),
         r"mov.b32 \t\1, 1;\2",
         "overwrites what other warps read",
         DEADLOCK,
