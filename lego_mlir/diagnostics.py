@@ -111,8 +111,16 @@ class LegoError(Exception):
         return ["  " + before + after, *caret]
 
 
-class SlowCodeError(LegoError):
-    """The machine code is correct and slow; another config may do better."""
+class UnfitConfigError(LegoError):
+    """What a kernel computes is right, and how it does so is not; another config may do."""
+
+
+class SlowCodeError(UnfitConfigError):
+    """The machine code is correct and slow."""
+
+
+class MissingFeatureError(UnfitConfigError):
+    """The target has not what the config uses."""
 
 
 class LegoWarning(UserWarning):

@@ -23,13 +23,19 @@ class Source:
     file: str
     text: str
 
-    def error(self, message: str, location: Any, hint: str | None = None) -> LegoError:
+    def error(
+        self,
+        message: str,
+        location: Any,
+        hint: str | None = None,
+        kind: type[LegoError] = LegoError,
+    ) -> LegoError:
         """Return an error at an MLIR location, with the source line if it lies in this text."""
         position = position_of(location)
         if position is None:
-            return LegoError(message, hint=hint)
+            return kind(message, hint=hint)
         text = self.text if position.file == self.file else None
-        return LegoError(message, location=position, hint=hint, source=text)
+        return kind(message, location=position, hint=hint, source=text)
 
 
 def position_of(location: Any) -> Location | None:

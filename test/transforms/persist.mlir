@@ -11,11 +11,11 @@ func.func @copy(%a: memref<640xf32>, %b: memref<640xf32>) {
   %c1 = arith.constant 1 : index
   %threads = arith.constant 32 : index
   %tiles = "lego.size"() {layout = #blocks} : () -> index
+  // CHECK-DAG: %[[ALL:.*]] = arith.constant 20 : index
   // CHECK-DAG: %[[GRID:.*]] = arith.constant 4 : index
   // CHECK: gpu.launch blocks(%[[B:.*]], %{{.*}}, %{{.*}}) in (%{{.*}} = %[[GRID]], %{{.*}} = %c1, %{{.*}} = %c1)
   gpu.launch blocks(%bx, %by, %bz) in (%gx = %tiles, %gy = %c1, %gz = %c1)
              threads(%tx, %ty, %tz) in (%sx = %threads, %sy = %c1, %sz = %c1) {
-    // CHECK-DAG: %[[ALL:.*]] = arith.constant 20 : index
     // CHECK-DAG: %[[STEP:.*]] = arith.constant 4 : index
     // CHECK: scf.for %[[T:.*]] = %[[B]] to %[[ALL]] step %[[STEP]] {
     // CHECK-NEXT: "lego.inv"(%[[T]])
@@ -67,8 +67,8 @@ func.func @reverse(%a: memref<256xf32>, %b: memref<256xf32>) {
   %threads = arith.constant 32 : index
   gpu.launch blocks(%bx, %by, %bz) in (%gx = %c8, %gy = %c1, %gz = %c1)
              threads(%tx, %ty, %tz) in (%sx = %threads, %sy = %c1, %sz = %c1) {
+    // CHECK: %[[ALL:.*]] = arith.constant 8 : index
     // CHECK: gpu.launch
-    // CHECK-DAG: %[[ALL:.*]] = arith.constant 8 : index
     // CHECK: scf.for %[[T:.*]] = %{{.*}} to %[[ALL]] step
     // CHECK: arith.subi %[[ALL]], %[[T]]
     // CHECK: arith.subi %[[ALL]], %[[T]]

@@ -21,7 +21,7 @@ from lego_mlir.cache.keys import KernelKey
 from lego_mlir.compiler.cached import compiled, key_of
 from lego_mlir.compiler.options import Options
 from lego_mlir.compiler.stages import DEFAULT_TARGET
-from lego_mlir.diagnostics import LegoError, Location, SlowCodeError
+from lego_mlir.diagnostics import LegoError, Location, UnfitConfigError
 from lego_mlir.frontend.host.argument_types import Parameter, TensorType
 from lego_mlir.frontend.host.fingerprint import NoFingerprint, fingerprint
 from lego_mlir.frontend.host.host_arithmetic import host_sizes
@@ -58,9 +58,9 @@ class HostFunction(ABC):
             other functions have errors of a few units in the last place.
         in_place: whether the kernels may get arrays that overlap, of which they write some.
         alternatives: returns functions with the same parameters that compute the same. The first
-            whose machine code is accepted takes the place of this one, if this is strict and its
-            machine code spills registers.
-        substitute: the alternative that took its place, if one did.
+            that a target accepts takes the place of this one there, if this is strict and its
+            machine code spills registers, or uses what the target has not.
+        substitute: the alternative that took its place last, if one did.
     """
 
     def __init__(
@@ -294,7 +294,7 @@ class HostFunction(ABC):
         if key not in self._artifacts:
             try:
                 made = self._found_or_compiled(Target.parse(target), check, promised)
-            except SlowCodeError as error:
+            except UnfitConfigError as error:
                 made = self._compile_alternative(error, target, check, promised)
             self._artifacts[key] = made
         return self._artifacts[key]
@@ -318,23 +318,23 @@ class HostFunction(ABC):
         return [*lines, *(f"class      {promised}" for promised in self.classes())]
 
     def _compile_alternative(
-        self, error: SlowCodeError, target: str, check: bool, promised: LaunchClass
+        self, error: UnfitConfigError, target: str, check: bool, promised: LaunchClass
     ) -> Artifact:
-        """Compile the first alternative whose machine code is accepted.
+        """Compile the first alternative that the target accepts.
 
         Args:
-            error: why this function's own machine code is not.
+            error: why this function itself is not.
             target: the architecture.
             check: as in `compile`.
             promised: what the code relies on of sizes that only the launch knows.
 
         Raises:
-            SlowCodeError: the given one; no alternative's machine code is accepted.
+            UnfitConfigError: the given one; no alternative is accepted.
         """
         for other in self.alternatives():
             try:
                 artifact = other.compile(target, check=check, sizes=promised)
-            except SlowCodeError:
+            except UnfitConfigError:
                 continue
             self.substitute = other
             return artifact

@@ -96,19 +96,28 @@ def rows(
     problem = RowsProblem(
         name, *shape, dict(arguments), load, found, finish, results, columns or {}, strided
     )
-    chosen = config or choose(problem)
+    options = _Options(exact_math, in_place)
+    made = _with_config(problem, config or choose(problem), options)
+    if config is None:
+        made.alternatives = lambda: [
+            _with_config(problem, choose(problem, clusters=False), options)
+        ]
+    return made
+
+
+def _with_config(problem: RowsProblem, chosen: RowsConfig, options: _Options) -> RowsKernel:
+    """Return the kernel with a config."""
     if chosen.piece and chosen.rows > 1 and not problem.is_elementwise:
         raise LegoError(
-            f"{name}: a CTA reads one row in pieces, not {chosen.rows}",
+            f"{problem.name}: a CTA reads one row in pieces, not {chosen.rows}",
             hint="RowsConfig(rows=1, warps=8, piece=4, vector=4)",
         )
     is_whole = not chosen.piece and chosen.cluster == 1
     if problem.column_sums and is_whole and not chosen.ctas:
         chosen = replace(chosen, ctas=count_ctas(problem, chosen.rows))
-    options = _Options(exact_math, in_place)
     if problem.column_sums:
         return _with_column_sums(problem, chosen, options)
-    return _row_kernel(problem, chosen, name, options)
+    return _row_kernel(problem, chosen, problem.name, options)
 
 
 def _row_kernel(problem: RowsProblem, config: RowsConfig, name: str, options: _Options) -> Kernel:

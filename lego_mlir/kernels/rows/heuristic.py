@@ -83,17 +83,22 @@ _GROUP_VECTOR = 8
 """Elements of a thread in a piece of a row that has groups."""
 
 
-def choose(problem: RowsProblem) -> RowsConfig:
-    """Return the config of a kernel on rows."""
+def choose(problem: RowsProblem, *, clusters: bool = True) -> RowsConfig:
+    """Return the config of a kernel on rows.
+
+    Args:
+        problem: the kernel.
+        clusters: whether the target has clusters of CTAs.
+    """
     if problem.is_elementwise:
         return _choose_tile(problem)
     if problem.column_sums:
-        return _choose_sums(problem)
+        return _choose_sums(problem, clusters=clusters)
     if problem.finish is None:
         return _choose_read(problem)
     n, size = problem.columns, _size(problem)
     if n * size > _MIDDLE_BYTES:
-        return _choose_long(problem)
+        return _choose_long(problem, clusters=clusters)
     is_short = n * size <= _SHORT_BYTES
     # Where statistics follow one another, fewer threads wait.
     waits = size < 4 and len(problem.stats) > 1 and bool(problem.loaded_by_column)
@@ -102,7 +107,7 @@ def choose(problem: RowsProblem) -> RowsConfig:
     return _whole(problem, _threads(n, vectors * problem.vector), warps)
 
 
-def _choose_long(problem: RowsProblem) -> RowsConfig:
+def _choose_long(problem: RowsProblem, *, clusters: bool) -> RowsConfig:
     """Return the config of long rows: in pieces, or divided among the CTAs of a cluster."""
     inputs, n, is_wide = len(problem.loaded_elementwise), problem.columns, _size(problem) >= 4
     by_column = len(problem.loaded_by_column)
@@ -117,7 +122,8 @@ def _choose_long(problem: RowsProblem) -> RowsConfig:
         is_alone = warps == _MOST_WARPS and len(problem.stats) > 1 and not by_column
         if n <= _held(warps, inputs) // (1 + is_wide) and (is_wide or not is_alone):
             return _pieces(problem, warps, 2, "pieces need few registers", held=True)
-    for cluster, held in ((4, 32), *(((8, 32), (16, 32)) if is_wide else ((8, 64),)), (16, 64)):
+    divided = (4, 32), *(((8, 32), (16, 32)) if is_wide else ((8, 64),)), (16, 64)
+    for cluster, held in divided if clusters else ():
         if n * inputs <= cluster * _MANY_WARPS * WARP_THREADS * held:
             # What is loaded earlier needs registers, of which shorter elements leave few.
             ahead = int(is_wide and by_column > 0)
@@ -202,16 +208,16 @@ def _choose_tile(problem: RowsProblem) -> RowsConfig:
     return RowsConfig(rows, warps, piece, problem.vector, reason="each element by itself")
 
 
-def _choose_sums(problem: RowsProblem) -> RowsConfig:
+def _choose_sums(problem: RowsProblem, *, clusters: bool) -> RowsConfig:
     """Return the config of a kernel that adds up columns beside what it computes of rows."""
     size = _size(problem)
     row = problem.columns * size
     table = _SUMS[min(2, len(problem.column_sums)), min(4, max(2, size))]
     found = next((turns for turns in table if row <= turns.longest), None)
-    if found is None:
-        return _choose_long(problem)
-    all_threads = found.warps * WARP_THREADS
-    threads = _threads(row, found.held)
+    all_threads = found.warps * WARP_THREADS if found else 0
+    threads = _threads(row, found.held) if found else 0
+    if found is None or (threads > all_threads and not clusters):
+        return _choose_long(problem, clusters=clusters)
     most = 1 << (problem.many_rows - 1).bit_length()
     rows, cluster = min(max(1, all_threads // threads), most), max(1, threads // all_threads)
     return RowsConfig(

@@ -236,5 +236,6 @@ def _check_divides(step: TransformStep, found: Contraction) -> None:
                 f"instructions m{found.instruction.shape[0]}n{found.instruction.shape[1]}"
                 f"k{found.instruction.shape[2]} with {unit}",
                 found.op,
-                hint="change the tile's sizes, or the warps: lego.warps, or --param",
+                hint="change the tile's sizes, or the warps: lego.warps, or the schedule's --param "
+                "warpgroups=1 (wgmma), warps_down=1 and warps_across=1 (hmma)",
             )

@@ -63,8 +63,6 @@ def without_a_loop() -> str:
         (without_contraction(), "found no vector.contract", "gpu.launch"),
         (with_two_contractions(), "found 2 vector.contract", "gpu.launch"),
         (without_a_loop(), "found it in a 'gpu.launch'", "vector.contract"),
-        (replaced(", shared = #shared_A", ""), "A is 'lego.load'", "vector.contract"),
-        (replaced(", lego.warps = #warps", ""), "has no lego.warps", "vector.contract"),
         (
             replaced("OrderBy(Row(4, 1))", "OrderBy(Row(2, 1))"),
             "2 warps are no multiple of a warpgroup's 4",
@@ -86,10 +84,18 @@ def test_the_error_describes_a_main_loop() -> None:
     )
 
 
-def test_the_hint_shows_how_to_write_lego_warps() -> None:
+def test_layouts_that_are_left_open_are_derived() -> None:
+    texts = TEXT, replaced(", shared = #shared_A", "")
+    options = Options(schedule="wgmma")
+    given, derived = (Compilation(Source("t.mlir", x), options).text("ptx") for x in texts)
+    assert derived == given
+
+
+def test_the_hint_names_the_parameter_of_derived_warps() -> None:
     error = failure(replaced(", lego.warps = #warps", ""))
+    assert "the tile has 64 rows, no multiple of 128" in error.message
     assert error.hint is not None
-    assert "lego.warps = #lego.layout" in error.hint
+    assert "--param warpgroups=1" in error.hint
 
 
 @pytest.mark.parametrize(

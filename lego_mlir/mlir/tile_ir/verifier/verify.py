@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from math import prod
 from typing import Any
 
+from lego_mlir.diagnostics import MissingFeatureError
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.dialect import tile_operations as tiles
@@ -98,6 +99,7 @@ def _check_clusters(kernel: TileKernel) -> None:
     """Check that the target has clusters, and the grid whole ones.
 
     Raises:
+        MissingFeatureError: at the launch, the target has none.
         LegoError: at the launch.
     """
     if not kernel.target.has_clusters:
@@ -105,6 +107,7 @@ def _check_clusters(kernel: TileKernel) -> None:
             f"the target {kernel.target} has no clusters of CTAs",
             kernel.launch.location,
             hint="--target=sm_90a, or launch the kernel without a cluster",
+            kind=MissingFeatureError,
         )
     grid = constant_size(launch_sizes(kernel.launch)[0])
     if grid is not None and grid % kernel.cluster:

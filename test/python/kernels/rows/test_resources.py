@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from lego_mlir.artifact.ptx import cluster_sizes
 from lego_mlir.compiler.options import Options
+from lego_mlir.diagnostics import LegoError
 from lego_mlir.hardware.targets import Target
 from lego_mlir.kernels import (
     RowsConfig,
@@ -62,6 +64,20 @@ def test_statistics_of_several_rows_take_one_round_trip() -> None:
         (sums,) = (x for x in ptx.split(".entry ") if "_sums(" in x.split("\n")[0])
         counts.append(sums.count("bar.sync"))
     assert counts[0] == counts[1]
+
+
+@pytest.mark.parametrize("make", [softmax, rmsnorm_backward])
+def test_long_rows_need_no_clusters(make: Any) -> None:
+    """Where the target has none, another config takes the place of the one that uses them."""
+    kernel = make(64, 65536, "f32")
+    assert cluster_sizes(kernel.compile("sm_90a").ptx)
+    assert not cluster_sizes(kernel.compile("sm_80").ptx)
+
+
+def test_a_given_config_with_clusters_needs_them() -> None:
+    kernel = softmax(64, 65536, config=RowsConfig(1, 8, cluster=8))
+    with pytest.raises(LegoError, match="sm_80 has no clusters"):
+        kernel.compile("sm_80")
 
 
 @pytest.mark.parametrize(("rows", "columns"), [(64, 256), (4, 1024), (2, 8192)])
