@@ -1,4 +1,7 @@
-"""Evaluation of index expressions: on integers, and on NumPy arrays all points at once."""
+"""Evaluation of index expressions: on integers, and on NumPy arrays all points at once.
+
+`Operators` is what an evaluation on other values begins with.
+"""
 
 from __future__ import annotations
 
@@ -37,30 +40,14 @@ def evaluate(x: Int, values: Mapping[str, Any]) -> Any:
     return fold(x, _Value(x, values))
 
 
-class _Value(Algebra[Any]):
-    """The value of each node."""
+class Operators(Algebra[Any]):
+    """Evaluates by Python's operators and `functions`, on whatever values these take.
 
-    def __init__(self, whole: Int, values: Mapping[str, Any]) -> None:
-        super().__init__()
-        self.whole = whole
-        self.values = values
+    Symbols and polynomials are left to the classes that derive from it.
+    """
 
     def constant(self, x: int) -> Any:
         return x
-
-    def symbol(self, x: Sym) -> Any:
-        if x.name not in self.values:
-            raise LegoError(f"symbol '{x.name}' of '{self.whole!r}' has no value")
-        return self.values[x.name]
-
-    def poly(self, x: Poly) -> Any:
-        total: Any = x.constant
-        for mono, coefficient in x.terms:
-            term: Any = coefficient
-            for atom, power in mono:
-                term = term * self(atom) ** power
-            total = total + term
-        return total
 
     def mul(self, x: Mul) -> Any:
         return self(x.a) * self(x.b)
@@ -79,6 +66,29 @@ class _Value(Algebra[Any]):
 
     def maximum(self, x: Max) -> Any:
         return functions.maximum(self(x.a), self(x.b))
+
+
+class _Value(Operators):
+    """The value of each node."""
+
+    def __init__(self, whole: Int, values: Mapping[str, Any]) -> None:
+        super().__init__()
+        self.whole = whole
+        self.values = values
+
+    def symbol(self, x: Sym) -> Any:
+        if x.name not in self.values:
+            raise LegoError(f"symbol '{x.name}' of '{self.whole!r}' has no value")
+        return self.values[x.name]
+
+    def poly(self, x: Poly) -> Any:
+        total: Any = x.constant
+        for mono, coefficient in x.terms:
+            term: Any = coefficient
+            for atom, power in mono:
+                term = term * self(atom) ** power
+            total = total + term
+        return total
 
     def isqrt(self, x: ISqrt) -> Any:
         return functions.isqrt(self(x.x))

@@ -13,9 +13,9 @@ from lego_mlir.algebra import Layout
 from lego_mlir.frontend.operators import Operand
 from lego_mlir.frontend.trace import Trace
 from lego_mlir.frontend.values import Value
-from lego_mlir.index import Int, Sym, maximum, minimum
-from lego_mlir.index.fold import Algebra
-from lego_mlir.index.nodes import FloorDiv, Max, Min, Mod, Mul, Poly, Xor
+from lego_mlir.index import Int, Sym
+from lego_mlir.index.evaluate import Operators
+from lego_mlir.index.nodes import Poly
 
 
 def apply(layout: Layout, index: tuple[Operand, ...], trace: Trace) -> Any:
@@ -46,7 +46,7 @@ def _last(size: Int) -> int | None:
     return size - 1 if isinstance(size, int) else None
 
 
-class _TileArithmetic(Algebra[Any]):
+class _TileArithmetic(Operators):
     """Computes expressions of tiles and scalars.
 
     Args:
@@ -56,9 +56,6 @@ class _TileArithmetic(Algebra[Any]):
     def __init__(self, values: Mapping[Sym, Any]) -> None:
         super().__init__()
         self._values = values
-
-    def constant(self, x: int) -> Any:
-        return x
 
     def symbol(self, x: Sym) -> Any:
         return self._values[x]
@@ -72,24 +69,6 @@ class _TileArithmetic(Algebra[Any]):
                     term = self(atom) if _is(term, 1) else self(atom) * term
             total = term if _is(total, 0) else term + total
         return total
-
-    def mul(self, x: Mul) -> Any:
-        return self(x.a) * self(x.b)
-
-    def floordiv(self, x: FloorDiv) -> Any:
-        return self(x.num) // self(x.den)
-
-    def mod(self, x: Mod) -> Any:
-        return self(x.num) % self(x.den)
-
-    def xor(self, x: Xor) -> Any:
-        return self(x.a) ^ self(x.b)
-
-    def minimum(self, x: Min) -> Any:
-        return minimum(self(x.a), self(x.b))
-
-    def maximum(self, x: Max) -> Any:
-        return maximum(self(x.a), self(x.b))
 
 
 def _is(x: Any, number: int) -> bool:
