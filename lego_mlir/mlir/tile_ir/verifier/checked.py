@@ -84,3 +84,9 @@ class Checked:
         """Require the element type of a tile's type, or the type of a number."""
         found = ir.ShapedType(kind).element_type if isinstance(kind, ir.ShapedType) else kind
         self.require(found == element, lambda: f"has {what} of {found}, not {element}")
+
+    def results_like(self, tile: Any) -> None:
+        """Require that all results are as a tile."""
+        for result in self.op.results:
+            self.same_element(result, self.element(tile), "a result")
+            self.same_shape(result, self.shape(tile), "a result")
