@@ -7,7 +7,7 @@
         return [staged]           # the payload of each result
 
 `dialects/transform_lego.irdl.mlir` declares the operation. The function is in the module of the
-same name in `mlir/transforms`, or in `mlir/tile_steps`.
+same name in `mlir/transforms`, or in a folder of `mlir/tile_steps`.
 """
 
 from __future__ import annotations
@@ -159,7 +159,13 @@ def transform(name: str) -> Callable[[Action], Action]:
     return register
 
 
-_PACKAGES = ("transforms", "tile_steps")
+_PACKAGES = (
+    "transforms",
+    "tile_steps.rings",
+    "tile_steps.iterations",
+    "tile_steps.dots",
+    "tile_steps.roles",
+)
 """The packages of `mlir` that have a module for each step."""
 
 

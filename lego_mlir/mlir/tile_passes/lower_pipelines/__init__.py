@@ -2,7 +2,7 @@
 
 `lower_rings` comes before `lower_tiles`: a tile that a role waits for becomes a tile in a stage of
 a buffer. `lower_roles` comes last, so that barriers inside of roles are those of their threads.
-The steps that make rings and roles are in `tile_passes.pipelines`.
+The steps that make rings and roles are in `tile_steps`.
 """
 
 from lego_mlir.mlir.tile_passes.lower_pipelines.rings import lower_rings

@@ -28,12 +28,8 @@ without roles fill and read need no mbarriers (`copy_groups`).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from math import prod
 from typing import Any, cast
 
-from lego_mlir.algebra import Layout
-from lego_mlir.algebra.multibuffer import multibuffered
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.hardware.limits import WARP_THREADS, WARPGROUP_THREADS
 from lego_mlir.mlir import dialect
@@ -41,74 +37,21 @@ from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.dialect import pipeline_operations as pipelines
 from lego_mlir.mlir.dialect import tile_operations as tiles
 from lego_mlir.mlir.emit import nvvm
-from lego_mlir.mlir.layouts import layout_attribute
 from lego_mlir.mlir.modules import operations_in
 from lego_mlir.mlir.tile_ir.kernels import TileKernel
-from lego_mlir.mlir.tile_ir.roles import Role, role_around, role_of
-from lego_mlir.mlir.tile_ir.types import bytes_of, is_shared_tile, shared_layout_in
-from lego_mlir.mlir.tile_passes.lower_pipelines.addresses import allocate_guarded
+from lego_mlir.mlir.tile_ir.roles import Role, role_of
+from lego_mlir.mlir.tile_ir.types import is_shared_tile
 from lego_mlir.mlir.tile_passes.lower_pipelines.copy_groups import CopyGroups, end_of_tile
 from lego_mlir.mlir.tile_passes.lower_pipelines.mbarriers import Position, StageBarriers
-from lego_mlir.mlir.tile_passes.lower_pipelines.readers import (
-    arrivals,
-    is_one_thread,
-    is_read_by_groups,
-    only_copies,
-    stores_of,
-)
+from lego_mlir.mlir.tile_passes.lower_pipelines.readers import is_one_thread, only_copies, stores_of
+from lego_mlir.mlir.tile_passes.lower_pipelines.ring_buffers import PUT, Ring, RingMaker
 from lego_mlir.mlir.tile_passes.lower_pipelines.tensor_copies import Stage, TensorCopies
 from lego_mlir.mlir.tile_passes.lower_pipelines.thread_copies import ThreadCopies
 from lego_mlir.mlir.tile_passes.lower_tiles import build
 from lego_mlir.mlir.tile_passes.lower_tiles.memory import where
 
-_ALIGNMENT = 1024
-"""Bytes: what the widest swizzle asks of a tile that TMA writes."""
-
 _ALL_LANES = -1
 _DOTS = (tiles.DOT, pipelines.DOT_ASYNC)
-_CAPABILITY = (9, 0)
-_PUT = "put"
-"""The engine of rings whose tiles come from registers."""
-
-
-@dataclass(frozen=True)
-class _Ring:
-    """What a ring becomes.
-
-    Attributes:
-        stages: how many tiles it holds.
-        kind: their type.
-        layout: of the memory: the stage, then the tile's dimensions.
-        buffer: the memory.
-        barriers: those of its stages; `None` if the CTA's barrier orders them.
-        engine: what copies; "put" of tiles that come from registers.
-        ctas: of the cluster that fill it together by multicast.
-        by_groups: whether only dots by `wgmma` read its tiles, each with a warpgroup.
-    """
-
-    stages: int
-    kind: Any
-    layout: Layout
-    buffer: Any
-    barriers: StageBarriers | None
-    engine: str
-    ctas: int
-    by_groups: bool
-
-    def stage(self, at: Position) -> Stage:
-        """Return the stage of a tile."""
-        return Stage(self.buffer, self.layout, self.kind, at.stage)
-
-    def tile(self, at: Position) -> Any:
-        """Build the tile in a stage."""
-        layout = layout_attribute(self.layout)
-        return pipelines.shared_tile(self.kind, self.buffer, at.stage, layout)
-
-    @property
-    def tile_bytes(self) -> int:
-        """Bytes of a tile."""
-        kind = ir.RankedTensorType(self.kind)
-        return prod(map(int, kind.shape)) * bytes_of(kind.element_type)
 
 
 def lower_rings(kernel: TileKernel) -> None:
@@ -130,15 +73,11 @@ class _Lowering:
         self._makers = makers
         self._copies = TensorCopies(kernel)
         self._thread_copies = ThreadCopies(kernel)
-        self._rings: dict[Any, _Ring] = {}
-        self._uses = {
-            maker.results[0]: [use.owner.operation for use in maker.results[0].uses]
-            for maker in makers
-        }
-        self._engines = {maker.results[0]: self._engine(maker) for maker in makers}
-        self._of_threads = {ring for ring in self._uses if self._is_of_threads(ring)}
-        asynchronous = {ring for ring in self._of_threads if self._engines[ring] == "cp.async"}
-        self._groups = CopyGroups(kernel, self._of_threads, asynchronous)
+        self._rings: dict[Any, Ring] = {}
+        self._maker = RingMaker(kernel, makers)
+        of_threads = self._maker.of_threads
+        asynchronous = {ring for ring in of_threads if self._maker.engines[ring] == "cp.async"}
+        self._groups = CopyGroups(kernel, of_threads, asynchronous)
         inside = operations_in(kernel.launch)
         self._has_wgmma = any(op.name in _DOTS and is_shared_tile(op.operands[1]) for op in inside)
 
@@ -149,13 +88,7 @@ class _Lowering:
         for op in operations_in(self._kernel.launch):
             if op.name == pipelines.ROLE and only_copies(op):
                 op.attributes[dialect.ONE_THREAD] = ir.UnitAttr.get()
-        for maker in self._makers:
-            with ir.InsertionPoint(maker), maker.location:
-                self._rings[maker.results[0]] = self._make(maker)
-        last = self._makers[-1]
-        if len(self._of_threads) < len(self._rings):
-            with ir.InsertionPoint(last), last.location:
-                self._initialize()
+        self._rings = self._maker.make()
         users = [op for op in operations_in(self._kernel.launch) if op.name in pipelines.OF_RING]
         for op in users:
             with ir.InsertionPoint(op), op.location:
@@ -168,7 +101,6 @@ class _Lowering:
         for op in [*users, *self._makers]:
             op.erase()
 
-    # Setting up.
     def _bound_thread(self) -> None:
         """Build the number of the thread with the bound that it has in the role of the tiles."""
         kernel = self._kernel
@@ -178,92 +110,6 @@ class _Lowering:
             bounded = build.binary("andi", thread, thread)
             bounded.owner.attributes[dialect.BOUNDS] = bounds
 
-    def _make(self, maker: Any) -> _Ring:
-        """Build the memory and the barriers of a ring."""
-        (ring,) = maker.results
-        kind = pipelines.tile_type_of(ring)
-        shared = shared_layout_in(kind)
-        assert shared is not None  # the verifier has seen to it
-        stages = pipelines.stages_of(ring)
-        layout = multibuffered(shared, stages)
-        element, is_of_threads = ir.RankedTensorType(kind).element_type, ring in self._of_threads
-        by = dialect.ORDERED if is_of_threads else dialect.GUARDED
-        buffer = allocate_guarded(layout, element, _ALIGNMENT, by)
-        barriers = None
-        if not is_of_threads:
-            self._check_mbarriers(maker)
-            barriers = StageBarriers.make(stages)
-        shares = any(map(pipelines.is_multicast, self._users(ring, pipelines.COPY_ASYNC)))
-        ctas = self._kernel.cluster if shares else 1
-        waits = self._users(ring, pipelines.WAIT)
-        by_groups = all(is_read_by_groups(self._kernel, op) for op in waits)
-        engine = self._engines[ring]
-        return _Ring(stages, kind, layout, buffer, barriers, engine, ctas, by_groups)
-
-    def _check_mbarriers(self, maker: Any) -> None:
-        """Refuse a ring that mbarriers guard where the target has none that a thread waits at."""
-        target = self._kernel.target
-        if target.capability < _CAPABILITY:
-            raise self._kernel.source.error(
-                f"{target.name} has no mbarriers that a thread can wait at (mbarrier.try_wait), "
-                "which guard rings between roles and of TMA",
-                maker.location,
-                hint="--target=sm_90a, or a schedule without split_roles, such as cp_async",
-            )
-
-    def _engine(self, maker: Any) -> str:
-        """Return what copies the tiles of a ring."""
-        (ring,) = maker.results
-        engines = {pipelines.engine_of(op) for op in self._users(ring, pipelines.COPY_ASYNC)}
-        if len(engines) > 1:
-            raise self._kernel.source.error(
-                f"the tiles of this ring are copied by {' and '.join(sorted(engines))}",
-                maker.location,
-                hint="all copies into a ring have one engine",
-            )
-        return engines.pop() if engines else _PUT
-
-    def _is_of_threads(self, ring: Any) -> bool:
-        """Return whether all threads of the kernel fill and read a ring."""
-        is_of_role = any(map(role_around, self._uses[ring]))
-        return self._engines[ring] not in ("tma", _PUT) and not is_of_role
-
-    def _initialize(self) -> None:
-        """Build the initialization of all barriers by one thread, which the others wait for."""
-        first = build.compare("eq", self._kernel.launch_thread, build.index(0))
-        with where(first):
-            for value, ring in self._rings.items():
-                if ring.barriers is not None:
-                    consumers = ring.ctas * self._consumers(value, ring)
-                    ring.barriers.initialize(self._producers(value, ring), consumers)
-            nvvm.fence_mbarrier_init()
-        if all(ring.ctas == 1 for ring in self._rings.values()):
-            ir.Operation.create("gpu.barrier")
-            return
-        _cluster_barrier()
-        end = list(self._kernel.body.operations)[-1]
-        with ir.InsertionPoint(end):
-            _cluster_barrier()  # until then others copy to this CTA, and arrive at its barriers
-
-    def _users(self, ring: Any, name: str) -> list[Any]:
-        return [op for op in self._uses[ring] if op.name == name]
-
-    def _producers(self, value: Any, ring: _Ring) -> int:
-        """Return the arrivals that make a stage full: one by TMA, else one of each thread."""
-        if ring.engine == "tma":
-            return 1
-        (role, *_) = [self._role(op) for op in self._users(value, pipelines.COMMIT)]
-        return len(role.warps) * WARP_THREADS
-
-    def _consumers(self, value: Any, ring: _Ring) -> int:
-        """Return the arrivals that make a stage empty, of its own CTA."""
-        roles = {self._role(op) for op in self._users(value, pipelines.RELEASE)}
-        return sum(arrivals(role, by_groups=ring.by_groups) for role in roles)
-
-    def _role(self, op: Any) -> Role:
-        return role_of(self._kernel, op)
-
-    # Operations.
     def _lower(self, op: Any) -> None:
         ring = self._rings[op.operands[0]]
         if ring.barriers is None:
@@ -281,7 +127,7 @@ class _Lowering:
             if any(True for _ in op.results[0].uses):
                 op.results[0].replace_all_uses_with(ring.tile(at))
 
-    def _copy(self, op: Any, ring: _Ring, at: Position) -> None:
+    def _copy(self, op: Any, ring: Ring, at: Position) -> None:
         memory = (ring.buffer, ring.layout, at.stage)
         match ring.engine:
             case "tma":
@@ -308,7 +154,7 @@ class _Lowering:
                     nvvm.fence_async_shared()
                 ir.Operation.create("gpu.barrier")
 
-    def _order_roles(self, op: Any, ring: _Ring, barriers: StageBarriers, at: Position) -> None:
+    def _order_roles(self, op: Any, ring: Ring, barriers: StageBarriers, at: Position) -> None:
         """Lower an operation on a ring between roles, or of TMA."""
         match op.name:
             case pipelines.ACQUIRE:
@@ -318,7 +164,7 @@ class _Lowering:
                         barriers.expect(at, ring.tile_bytes)
             case pipelines.COMMIT if ring.engine == "cp.async":
                 nvvm.arrive_after_copies(barriers.full_at(at))
-            case pipelines.COMMIT if ring.engine == _PUT:
+            case pipelines.COMMIT if ring.engine == PUT:
                 barriers.arrive_full(at)
             case pipelines.COMMIT if ring.engine == "plain":
                 nvvm.fence_async_shared()  # wgmma may read what threads have written
@@ -336,7 +182,7 @@ class _Lowering:
             self._copies.store(op, stage)
         op.erase()
 
-    def _release(self, op: Any, ring: _Ring, barriers: StageBarriers, at: Position) -> None:
+    def _release(self, op: Any, ring: Ring, barriers: StageBarriers, at: Position) -> None:
         """Build the arrivals at the stage's barrier, when the tile has been read.
 
         Lane k of a warp, or of the first warp of a warpgroup, arrives at CTA k of the cluster.
@@ -371,8 +217,5 @@ class _Lowering:
         first = build.index(role.warps.start * WARP_THREADS)
         return build.compare("eq", self._kernel.launch_thread, first)
 
-
-def _cluster_barrier() -> None:
-    """Build a barrier of all threads of the cluster."""
-    nvvm.cluster_arrive()
-    nvvm.cluster_wait()
+    def _role(self, op: Any) -> Role:
+        return role_of(self._kernel, op)

@@ -9,27 +9,11 @@ from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.modules import operations_in
 from lego_mlir.mlir.schedule.transform_step import TransformStep
-from lego_mlir.mlir.tile_ir.types import has_tiles, is_tile
+from lego_mlir.mlir.tile_ir.types import is_tile
 from lego_mlir.mlir.tile_steps.kernels import operations_of
+from lego_mlir.mlir.tile_steps.scalars import is_scalar
 
 _LOOP, _BRANCH = "scf.for", "scf.if"
-_SCALAR_DIALECTS = ("arith.", "affine.", "math.", "gpu.block_id", "gpu.grid_dim", "memref.dim")
-_INDEX_OPERATIONS = (
-    dialect.APPLY,
-    dialect.INV,
-    dialect.MASK,
-    dialect.SIZE,
-    dialect.DIM,
-    dialect.TABLE,
-    dialect.PICK,
-)
-
-
-def is_scalar(op: Any) -> bool:
-    """Return whether an operation only computes scalars, so that every role may repeat it."""
-    return not has_tiles(op) and (
-        op.name.startswith(_SCALAR_DIALECTS) or op.name in _INDEX_OPERATIONS
-    )
 
 
 class RoleSlice:

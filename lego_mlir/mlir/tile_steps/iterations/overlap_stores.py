@@ -31,8 +31,8 @@ from typing import Any
 
 from lego_mlir.mlir.dialect import pipeline_operations as pipelines
 from lego_mlir.mlir.schedule.transform_step import TransformStep, transform
+from lego_mlir.mlir.tile_steps.iterations.rotation import Rotation, runs_at_least_once
 from lego_mlir.mlir.tile_steps.kernels import body_of, loops_of, operations_of
-from lego_mlir.mlir.tile_steps.rotation import Rotation, runs_at_least_once
 
 
 @transform("overlap_stores")

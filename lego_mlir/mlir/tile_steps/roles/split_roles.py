@@ -43,7 +43,8 @@ from lego_mlir.mlir.schedule.transform_step import TransformStep, transform
 from lego_mlir.mlir.tile_ir.kernels import TileKernel
 from lego_mlir.mlir.tile_ir.types import is_shared_tile
 from lego_mlir.mlir.tile_steps.kernels import body_of, kernels_of, operations_of, set_size
-from lego_mlir.mlir.tile_steps.role_slices import RoleSlice, is_scalar
+from lego_mlir.mlir.tile_steps.roles.role_slices import RoleSlice
+from lego_mlir.mlir.tile_steps.scalars import is_scalar
 
 _OF_ALL = (pipelines.MAKE_RING, "nvvm.griddepcontrol")
 

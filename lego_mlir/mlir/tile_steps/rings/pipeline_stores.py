@@ -46,9 +46,9 @@ from lego_mlir.mlir.tile_ir.types import (
 )
 from lego_mlir.mlir.tile_passes.lower_pipelines.tensor_copies import boxes_of
 from lego_mlir.mlir.tile_passes.lower_tiles import build
-from lego_mlir.mlir.tile_steps.iteration_counts import is_counted, number_of
 from lego_mlir.mlir.tile_steps.kernels import in_block, kernels_of
-from lego_mlir.mlir.tile_steps.stage_layouts import stage_layout
+from lego_mlir.mlir.tile_steps.rings.iteration_counts import is_counted, number_of
+from lego_mlir.mlir.tile_steps.rings.stage_layouts import stage_layout
 
 
 @transform("pipeline_stores")

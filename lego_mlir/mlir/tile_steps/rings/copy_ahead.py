@@ -37,7 +37,7 @@ from lego_mlir.mlir.schedule.transform_step import TransformStep, transform
 from lego_mlir.mlir.tile_passes.lower_tiles import build
 from lego_mlir.mlir.tile_passes.lower_tiles.memory import where
 from lego_mlir.mlir.tile_steps.kernels import body_of, integer, loops_of, operations_of
-from lego_mlir.mlir.tile_steps.role_slices import is_scalar
+from lego_mlir.mlir.tile_steps.scalars import is_scalar
 
 _DOTS = (tiles.DOT, pipelines.DOT_ASYNC)
 

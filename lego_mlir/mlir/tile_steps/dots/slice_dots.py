@@ -40,7 +40,7 @@ from lego_mlir.mlir.tile_ir.dots import is_warpgroup_dot, read_dot, sizes_of
 from lego_mlir.mlir.tile_ir.kernels import TileKernel
 from lego_mlir.mlir.tile_ir.types import element_of, is_shared_tile, layout_of
 from lego_mlir.mlir.tile_steps.kernels import body_of, loops_of, operations_of, users_in
-from lego_mlir.mlir.tile_steps.pipeline_loop import transposed_view
+from lego_mlir.mlir.tile_steps.views import transposed_view
 
 
 @transform("slice_dots")

@@ -24,7 +24,7 @@ from lego_mlir.mlir.lowering.indices.index_reader import IndexReader
 from lego_mlir.mlir.modules import named_attributes, operations_in
 from lego_mlir.mlir.tile_passes.lower_tiles import build
 from lego_mlir.mlir.tile_steps.kernels import body_of, integer, operations_of
-from lego_mlir.mlir.tile_steps.role_slices import is_scalar
+from lego_mlir.mlir.tile_steps.scalars import is_scalar
 
 
 def runs_at_least_once(loop: Any) -> bool:

@@ -34,8 +34,8 @@ from lego_mlir.mlir.dialect import pipeline_operations as pipelines
 from lego_mlir.mlir.dialect import tile_operations as tiles
 from lego_mlir.mlir.schedule.transform_step import TransformStep, transform
 from lego_mlir.mlir.tile_ir.types import is_shared_tile
+from lego_mlir.mlir.tile_steps.iterations.rotation import Rotation, runs_at_least_once, used_by
 from lego_mlir.mlir.tile_steps.kernels import body_of, loops_of, operations_of
-from lego_mlir.mlir.tile_steps.rotation import Rotation, runs_at_least_once, used_by
 
 _DOTS = (tiles.DOT, pipelines.DOT_ASYNC)
 _CHEAP = (tiles.BROADCAST, tiles.FULL, pipelines.WAIT)

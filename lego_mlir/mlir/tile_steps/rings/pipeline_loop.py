@@ -26,11 +26,9 @@ shared memory, if there is one, else the widest swizzle that fits.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from lego_mlir.algebra import Layout
-from lego_mlir.analysis.shared_tiles import transposed_tile
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.dialect import pipeline_operations as pipelines
@@ -45,7 +43,6 @@ from lego_mlir.mlir.tile_ir.types import (
     shared_layout_of,
     shared_tile_type,
 )
-from lego_mlir.mlir.tile_steps.iteration_counts import number_of
 from lego_mlir.mlir.tile_steps.kernels import (
     body_of,
     first_of,
@@ -56,7 +53,9 @@ from lego_mlir.mlir.tile_steps.kernels import (
     operations_of,
     users_in,
 )
-from lego_mlir.mlir.tile_steps.stage_layouts import stage_layout
+from lego_mlir.mlir.tile_steps.rings.iteration_counts import number_of
+from lego_mlir.mlir.tile_steps.rings.stage_layouts import stage_layout
+from lego_mlir.mlir.tile_steps.views import transposed_view
 
 _VIEWS = (tiles.CONVERT, tiles.TRANSPOSE)
 _CASTS = ("arith.extf", "arith.extsi", "arith.extui", "arith.truncf")
@@ -177,15 +176,6 @@ def _replace(tile: Any, shared: Any) -> None:
             if in_registers is None:
                 in_registers = tiles.convert(tile.type, shared)
             user.operands[use.operand_number] = in_registers
-
-
-def transposed_view(shared: Any, order: Sequence[int]) -> Any:
-    """Build the transpose of a tile in shared memory, which is a view of it."""
-    layout = shared_layout_of(shared)
-    assert layout is not None
-    shape = [shape_of(shared)[d] for d in order]
-    kind = shared_tile_type(shape, element_of(shared), transposed_tile(layout, tuple(order)))
-    return tiles.transpose(kind, shared, order)
 
 
 def _readers(waited: Any, block: Any) -> list[Any]:

@@ -1,0 +1,215 @@
+"""What rings become: stages in shared memory, and mbarriers that one thread initializes.
+
+    %ring = "lego.make_ring"() : () -> !lego.ring<2 : i64, tensor<64x64xf16, #S>>
+
+becomes
+
+    %stages = "lego.alloc"() {layout = two of #S, ...}
+    %full = "lego.alloc"() {layout = #lego.layout<"OrderBy(Row(2))">, ...}      %empty alike
+    scf.if %is_first_thread {
+      nvvm.mbarrier.init of each barrier
+    }
+    gpu.barrier                        or one of the cluster, if its CTAs copy to one another
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+from lego_mlir.algebra import Layout
+from lego_mlir.algebra.multibuffer import multibuffered
+from lego_mlir.hardware.limits import WARP_THREADS
+from lego_mlir.mlir import dialect
+from lego_mlir.mlir.bindings import ir
+from lego_mlir.mlir.dialect import pipeline_operations as pipelines
+from lego_mlir.mlir.emit import nvvm
+from lego_mlir.mlir.layouts import layout_attribute
+from lego_mlir.mlir.tile_ir.kernels import TileKernel
+from lego_mlir.mlir.tile_ir.roles import role_around, role_of
+from lego_mlir.mlir.tile_ir.types import bytes_of, shared_layout_in
+from lego_mlir.mlir.tile_passes.lower_pipelines.addresses import allocate_guarded
+from lego_mlir.mlir.tile_passes.lower_pipelines.mbarriers import Position, StageBarriers
+from lego_mlir.mlir.tile_passes.lower_pipelines.readers import arrivals, is_read_by_groups
+from lego_mlir.mlir.tile_passes.lower_pipelines.tensor_copies import Stage
+from lego_mlir.mlir.tile_passes.lower_tiles import build
+from lego_mlir.mlir.tile_passes.lower_tiles.memory import where
+
+PUT = "put"
+"""The engine of rings whose tiles come from registers."""
+
+_ALIGNMENT = 1024
+"""Bytes: what the widest swizzle asks of a tile that TMA writes."""
+
+_CAPABILITY = (9, 0)
+
+
+@dataclass(frozen=True)
+class Ring:
+    """What a ring becomes.
+
+    Attributes:
+        stages: how many tiles it holds.
+        kind: their type.
+        layout: of the memory: the stage, then the tile's dimensions.
+        buffer: the memory.
+        barriers: those of its stages; `None` if the CTA's barrier orders them.
+        engine: what copies; "put" of tiles that come from registers.
+        ctas: of the cluster that fill it together by multicast.
+        by_groups: whether only dots by `wgmma` read its tiles, each with a warpgroup.
+    """
+
+    stages: int
+    kind: Any
+    layout: Layout
+    buffer: Any
+    barriers: StageBarriers | None
+    engine: str
+    ctas: int
+    by_groups: bool
+
+    def stage(self, at: Position) -> Stage:
+        """Return the stage of a tile."""
+        return Stage(self.buffer, self.layout, self.kind, at.stage)
+
+    def tile(self, at: Position) -> Any:
+        """Build the tile in a stage."""
+        layout = layout_attribute(self.layout)
+        return pipelines.shared_tile(self.kind, self.buffer, at.stage, layout)
+
+    @property
+    def tile_bytes(self) -> int:
+        """Bytes of a tile."""
+        kind = ir.RankedTensorType(self.kind)
+        return prod(map(int, kind.shape)) * bytes_of(kind.element_type)
+
+
+class RingMaker:
+    """Makes the rings of one kernel.
+
+    Args:
+        kernel: the kernel.
+        makers: its lego.make_ring operations.
+
+    Attributes:
+        engines: what copies the tiles of each ring.
+        of_threads: the rings that all threads of a kernel without roles fill and read.
+
+    Raises:
+        LegoError: several engines copy the tiles of a ring.
+    """
+
+    def __init__(self, kernel: TileKernel, makers: list[Any]) -> None:
+        self._kernel = kernel
+        self._makers = makers
+        self._uses = {
+            maker.results[0]: [use.owner.operation for use in maker.results[0].uses]
+            for maker in makers
+        }
+        self.engines = {maker.results[0]: self._engine(maker) for maker in makers}
+        self.of_threads = {ring for ring in self._uses if self._is_of_threads(ring)}
+
+    def make(self) -> dict[Any, Ring]:
+        """Build the memory and the initialized barriers of each ring.
+
+        Raises:
+            LegoError: the target has no such mbarriers.
+        """
+        rings = {}
+        for maker in self._makers:
+            with ir.InsertionPoint(maker), maker.location:
+                rings[maker.results[0]] = self._make(maker)
+        last = self._makers[-1]
+        if len(self.of_threads) < len(rings):
+            with ir.InsertionPoint(last), last.location:
+                self._initialize(rings)
+        return rings
+
+    def _make(self, maker: Any) -> Ring:
+        """Build the memory and the barriers of a ring."""
+        (ring,) = maker.results
+        kind = pipelines.tile_type_of(ring)
+        shared = shared_layout_in(kind)
+        assert shared is not None  # the verifier has seen to it
+        stages = pipelines.stages_of(ring)
+        layout = multibuffered(shared, stages)
+        element, is_of_threads = ir.RankedTensorType(kind).element_type, ring in self.of_threads
+        by = dialect.ORDERED if is_of_threads else dialect.GUARDED
+        buffer = allocate_guarded(layout, element, _ALIGNMENT, by)
+        barriers = None
+        if not is_of_threads:
+            self._check_mbarriers(maker)
+            barriers = StageBarriers.make(stages)
+        shares = any(map(pipelines.is_multicast, self._users(ring, pipelines.COPY_ASYNC)))
+        ctas = self._kernel.cluster if shares else 1
+        waits = self._users(ring, pipelines.WAIT)
+        by_groups = all(is_read_by_groups(self._kernel, op) for op in waits)
+        engine = self.engines[ring]
+        return Ring(stages, kind, layout, buffer, barriers, engine, ctas, by_groups)
+
+    def _check_mbarriers(self, maker: Any) -> None:
+        """Refuse a ring that mbarriers guard where the target has none that a thread waits at."""
+        target = self._kernel.target
+        if target.capability < _CAPABILITY:
+            raise self._kernel.source.error(
+                f"{target.name} has no mbarriers that a thread can wait at (mbarrier.try_wait), "
+                "which guard rings between roles and of TMA",
+                maker.location,
+                hint="--target=sm_90a, or a schedule without split_roles, such as cp_async",
+            )
+
+    def _engine(self, maker: Any) -> str:
+        """Return what copies the tiles of a ring."""
+        (ring,) = maker.results
+        engines = {pipelines.engine_of(op) for op in self._users(ring, pipelines.COPY_ASYNC)}
+        if len(engines) > 1:
+            raise self._kernel.source.error(
+                f"the tiles of this ring are copied by {' and '.join(sorted(engines))}",
+                maker.location,
+                hint="all copies into a ring have one engine",
+            )
+        return engines.pop() if engines else PUT
+
+    def _is_of_threads(self, ring: Any) -> bool:
+        """Return whether all threads of the kernel fill and read a ring."""
+        is_of_role = any(map(role_around, self._uses[ring]))
+        return self.engines[ring] not in ("tma", PUT) and not is_of_role
+
+    def _initialize(self, rings: dict[Any, Ring]) -> None:
+        """Build the initialization of all barriers by one thread, which the others wait for."""
+        first = build.compare("eq", self._kernel.launch_thread, build.index(0))
+        with where(first):
+            for value, ring in rings.items():
+                if ring.barriers is not None:
+                    consumers = ring.ctas * self._consumers(value, ring)
+                    ring.barriers.initialize(self._producers(value, ring), consumers)
+            nvvm.fence_mbarrier_init()
+        if all(ring.ctas == 1 for ring in rings.values()):
+            ir.Operation.create("gpu.barrier")
+            return
+        _cluster_barrier()
+        end = list(self._kernel.body.operations)[-1]
+        with ir.InsertionPoint(end):
+            _cluster_barrier()  # until then others copy to this CTA, and arrive at its barriers
+
+    def _users(self, ring: Any, name: str) -> list[Any]:
+        return [op for op in self._uses[ring] if op.name == name]
+
+    def _producers(self, value: Any, ring: Ring) -> int:
+        """Return the arrivals that make a stage full: one by TMA, else one of each thread."""
+        if ring.engine == "tma":
+            return 1
+        (role, *_) = [role_of(self._kernel, op) for op in self._users(value, pipelines.COMMIT)]
+        return len(role.warps) * WARP_THREADS
+
+    def _consumers(self, value: Any, ring: Ring) -> int:
+        """Return the arrivals that make a stage empty, of its own CTA."""
+        roles = {role_of(self._kernel, op) for op in self._users(value, pipelines.RELEASE)}
+        return sum(arrivals(role, by_groups=ring.by_groups) for role in roles)
+
+
+def _cluster_barrier() -> None:
+    """Build a barrier of all threads of the cluster."""
+    nvvm.cluster_arrive()
+    nvvm.cluster_wait()

@@ -1,0 +1,1 @@
+"""Steps that say who works: persistent CTAs, roles, warpgroups in turns, warps with work to do."""
