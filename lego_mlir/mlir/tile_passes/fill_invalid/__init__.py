@@ -1,8 +1,10 @@
 """Make operations ignore invalid elements, by explicit selects, `other` and lego.restrict.
 
 Elements of a tile are invalid where it extends past the tensor that it was loaded from, and where a
-lego.restrict says so. This pass finds out which (`analysis`, in terms of `conditions`), and makes
-it explicit where an operation ignores them (`rewriting`): there they hold what changes nothing.
+lego.restrict says so. This pass finds out which (`analysis`), in terms of `conditions`: they begin
+as the `bounds` of accesses, operations `transfer` them, and `merging` has those of control flow. It
+makes them explicit where an operation ignores invalid elements (`rewriting`, with `masks`): there
+they hold what changes nothing.
 
     %x = "lego.load"(%a, %i, %c0) ...   : ... -> tensor<1x1024xf32>          // of 1000 columns
     %e = math.exp %x
