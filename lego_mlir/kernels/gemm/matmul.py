@@ -15,7 +15,8 @@ from lego_mlir.frontend import Kernel, KernelChoice, KernelSequence, TensorType
 from lego_mlir.hardware.specs import card_named
 from lego_mlir.hardware.targets import Target
 from lego_mlir.kernels.gemm import tuner
-from lego_mlir.kernels.gemm.any_rows.matmul import matmul_of_any_rows, rows_of
+from lego_mlir.kernels.gemm.any_rows.matmul import matmul_of_any_rows
+from lego_mlir.kernels.gemm.any_rows.problem import rows_of
 from lego_mlir.kernels.gemm.arguments import (
     check_operands,
     check_sizes,

@@ -1,0 +1,178 @@
+"""A GEMM of any rows: its problem, plans and configs at some numbers of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from lego_mlir.algebra import Layout, size_symbol
+from lego_mlir.diagnostics import LegoError
+from lego_mlir.frontend import TensorType
+from lego_mlir.hardware.specs import spec_of
+from lego_mlir.hardware.targets import Target
+from lego_mlir.index import Sym
+from lego_mlir.kernels.gemm.any_rows.cover import MOST_SAMPLED, Candidate, Cover, cover
+from lego_mlir.kernels.gemm.arguments import epilogue_kind
+from lego_mlir.kernels.gemm.build import Request
+from lego_mlir.kernels.gemm.choice import WGMMA_TARGET, needed_for_wgmma
+from lego_mlir.kernels.gemm.config import GemmConfig
+from lego_mlir.kernels.gemm.gemv.config import GemvConfig
+from lego_mlir.kernels.gemm.matrices import order_of
+from lego_mlir.kernels.gemm.planner import (
+    HEURISTICS,
+    EpilogueKind,
+    Plan,
+    plan,
+    ways,
+    with_row_major_c,
+)
+from lego_mlir.kernels.gemm.problem import Problem
+from lego_mlir.kernels.gemm.unaligned.remedies import Remedies
+
+ROWS = "M"
+"""The name of the rows of A and C in layouts."""
+
+MULTIPLE = 16
+"""What divides the rows where columns of A or C are contiguous and TMA takes them."""
+
+
+def rows_of(layout: Layout | None) -> Sym:
+    """Return the symbol of the rows, with what a layout of A says that divides them."""
+    found = [s for s in layout.symbols if s.name == ROWS] if layout is not None else []
+    return found[0] if found else size_symbol(ROWS)
+
+
+@dataclass(frozen=True, slots=True)
+class AnyRows:
+    """A GEMM of any rows.
+
+    Attributes:
+        request: the GEMM; its layouts have the rows as a symbol.
+        rows: the symbol.
+        problem: the GEMM with some number of rows.
+        target: the GPU architecture.
+        schedule: the schedule's name or file; `None` to choose.
+        config: the config; `None` to choose.
+        promote: iterations after which accumulators are promoted.
+        most_configs: the configs that are compiled at most.
+    """
+
+    request: Request
+    rows: Sym
+    problem: Problem
+    target: Target
+    schedule: str | None
+    config: GemmConfig | None
+    promote: int
+    most_configs: int
+
+    def with_multiples(self) -> AnyRows:
+        """Return the GEMM of rows that are multiples, if TMA needs that; else the GEMM itself."""
+        order_a, _, order_c = map(order_of, self.request.layouts)
+        if (order_a, order_c) == ("row", "row") or self.target.name != WGMMA_TARGET:
+            return self
+        if any(isinstance(d, int) and d % MULTIPLE == 0 for d in self.rows.divisors):
+            return self
+        return self.changed(lambda kind: kind.with_divisors({ROWS: (MULTIPLE,)}))
+
+    def changed(self, change: Callable[[TensorType], TensorType]) -> AnyRows:
+        """Return the GEMM with other types of the tensors whose rows are the symbol."""
+
+        def has_rows(kind: TensorType) -> bool:
+            return any(s.name == ROWS for s in kind.symbols)
+
+        types = {
+            name: change(kind) if has_rows(kind) else kind
+            for name, kind in self.request.types.items()
+        }
+        operands = {
+            name: change(kind) if isinstance(kind, TensorType) and has_rows(kind) else kind
+            for name, kind in self.request.operands.items()
+        }
+        request = replace(self.request, types=types, operands=operands)
+        return replace(self, request=request, rows=rows_of(types["a"].layout))
+
+    def _problem(self, rows: int) -> Problem:
+        return replace(self.problem, m=rows)
+
+    def _layouts(self, rows: int) -> list[Layout]:
+        # A single row has no stride, of which TMA might demand something.
+        known = {ROWS: max(rows, self._sampled(2))}
+        return [x.bind(**known) if x.symbols else x for x in self.request.layouts]
+
+    @property
+    def _epilogue(self) -> EpilogueKind | None:
+        if self.request.epilogue is None:
+            return None
+        return epilogue_kind(self.request.operands, (self.rows, self.problem.n))
+
+    @property
+    def _alignment(self) -> int:
+        return self.request.types["a"].alignment
+
+    def _sampled(self, rows: int) -> int:
+        """Return rows near these of which the same is known to divide them."""
+        known = [d for d in self.rows.divisors if isinstance(d, int)]
+        multiple = max(known, default=1)
+        return -(-rows // multiple) * multiple
+
+    @property
+    def needed(self) -> Remedies | LegoError | None:
+        """What `wgmma` needs for the matrices, or why it cannot multiply them."""
+        rows = self._sampled(MOST_SAMPLED)
+        problem, layouts = self._problem(rows), self._layouts(rows)
+        return needed_for_wgmma(problem, layouts, self.target, self._alignment)
+
+    def plan_of(self, candidate: Candidate) -> Plan:
+        """Return the plan of a candidate, for the rows where it is the best."""
+        return plan(
+            self._problem(candidate.rows),
+            self._layouts(candidate.rows),
+            self.target,
+            self.schedule,
+            candidate.config,
+            self.promote,
+            self._alignment,
+        )
+
+    def _best(self, rows: int) -> GemmConfig:
+        """Return the best config for some rows that serves any."""
+        problem, layouts = self._problem(rows), self._layouts(rows)
+        config = plan(
+            problem, layouts, self.target, self.schedule, None, self.promote, self._alignment,
+            epilogue=self._epilogue,
+        ).config  # fmt: skip
+        return next(self.configs_for(rows)) if isinstance(config, GemvConfig) else config
+
+    def configs_for(self, rows: int) -> Iterator[GemmConfig]:
+        """Return the configs for some rows that serve any, the best first."""
+        problem, layouts = self._problem(rows), self._layouts(rows)
+        found = ways(problem, layouts, self.target, self._alignment, None, self._epilogue)
+        return (config for config in found if not isinstance(config, GemvConfig))
+
+    def choose_configs(self) -> Cover:
+        """Return the configs, and the rows for which each is taken."""
+        if self.config is not None:
+            return Cover((Candidate(self.config, self._sampled(MOST_SAMPLED)),), (), (0,))
+        gpu = spec_of(self.target)
+
+        def estimate(rows: int, configs: Sequence[GemmConfig]) -> list[float]:
+            problem = with_row_major_c(self._problem(self._sampled(rows)))[0]
+            found = [0.0] * len(configs)
+            for schedule in {config.schedule for config in configs}:
+                own = [k for k, config in enumerate(configs) if config.schedule == schedule]
+                times = HEURISTICS[schedule].microseconds(problem, [configs[k] for k in own], gpu)
+                for k, microseconds in zip(own, times, strict=True):
+                    found[k] = microseconds
+            return found
+
+        found = cover(
+            lambda rows: self._best(self._sampled(rows)), estimate, is_bounded, self.most_configs
+        )
+        candidates = (replace(c, rows=self._sampled(c.rows)) for c in found.candidates)
+        return replace(found, candidates=tuple(candidates))
+
+
+def is_bounded(config: GemmConfig) -> bool:
+    """Return whether a config has workspaces for all tiles of C."""
+    return bool(getattr(config, "sums_through_l2", False))
