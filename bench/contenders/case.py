@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -123,3 +124,23 @@ def build_case(case: ContenderCase, folder: Path, target: str) -> None:
         write_whole(folder / file, printed.encode())
     for name, kernel in case.kernels().items():
         kernel.compile(target).save(folder / f"{name}.lego")
+
+
+def build_cases(cases: Iterable[ContenderCase], folder: Path, target: str, manifest: str) -> None:
+    """Build cases into a folder; write which commit they are of into its manifest.
+
+    Args:
+        cases: each gets a folder of its own.
+        folder: of all.
+        target: a GPU architecture.
+        manifest: the name of a file.
+
+    Raises:
+        LegoError: a template or a kernel is wrong.
+    """
+    from bench.build import commit
+
+    for case in cases:
+        build_case(case, folder / case.folder, target)
+        print(case.name, flush=True)
+    (folder / manifest).write_text(json.dumps({"commit": commit()}))

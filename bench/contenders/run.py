@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,29 @@ from lego_mlir.runtime.cuda.timing import Graph, interleave
 
 _GRAPH_US = 2000.0
 """The least duration of a graph of launches, in microseconds."""
+
+
+def measure_cases(
+    cases: Iterable[ContenderCase], folder: Path, rounds: int, output: Path | None, manifest: str
+) -> int:
+    """Measure cases that were built into a folder; return the number that fail.
+
+    Args:
+        cases: what is measured.
+        folder: that `build_cases` wrote.
+        rounds: of measurements.
+        output: a file that lines of JSON are appended to.
+        manifest: the name of the folder's manifest.
+    """
+    failures = 0
+    made = json.loads((folder / manifest).read_text())["commit"]
+    for case in cases:
+        line = measure_case(case, folder / case.folder, rounds, made)
+        failures += "error" in line or bool(line["wrong"])
+        print(shown(line), flush=True)
+        if output is not None:
+            append(output, line)
+    return failures
 
 
 def measure_case(case: ContenderCase, folder: Path, rounds: int, commit: str) -> dict[str, Any]:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import json
 from pathlib import Path
 from typing import Any
 
-from bench.contenders.case import ContenderCase, build_case
-from bench.contenders.run import append, measure_case, select, shown
+from bench.contenders.case import ContenderCase, build_cases
+from bench.contenders.run import measure_cases, select
 from bench.figures import cuda_cases, triton_cases
 
 _MANIFEST = "figures.json"
@@ -47,21 +46,11 @@ def run(options: argparse.Namespace) -> int:
     failures = 0
     every = not (options.build or options.run or options.report)
     if options.build or every:
-        from bench.build import commit
-
-        for case in chosen:
-            build_case(case, options.folder / case.folder, options.target)
-            print(case.name, flush=True)
+        build_cases(chosen, options.folder, options.target, _MANIFEST)
         if not options.only:
             _build_tables(options.folder)
-        (options.folder / _MANIFEST).write_text(json.dumps({"commit": commit()}))
     if options.run or every:
-        made = json.loads((options.folder / _MANIFEST).read_text())["commit"]
-        for case in chosen:
-            line = measure_case(case, options.folder / case.folder, options.rounds, made)
-            failures += "error" in line or bool(line["wrong"])
-            append(results, line)
-            print(shown(line), flush=True)
+        failures = measure_cases(chosen, options.folder, options.rounds, results, _MANIFEST)
     if options.report or every:
         from bench.figures import bandwidth
         from bench.figures.report import report

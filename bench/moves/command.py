@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 from typing import Any
+
+from bench.contenders.command import add_steps
 
 _ROUNDS, _SEED = 5, 19
 
@@ -12,24 +13,13 @@ _ROUNDS, _SEED = 5, 19
 def add_parser(commands: Any, only: dict[str, Any]) -> None:
     """Add the command to those of the bench."""
     command = commands.add_parser("moves", help="kernels that only move data, beside a copy")
-    steps = command.add_subparsers(dest="step", required=True)
-    step = steps.add_parser("build", help="compile them into a folder; needs no GPU")
-    step.add_argument("folder", type=Path)
-    step.add_argument("--only", **only)
-    step.add_argument("--target", default="sm_90a")
-    step.add_argument(
+    steps = add_steps(command, only, _ROUNDS)
+    steps.build.add_argument(
         "--seed", type=int, default=_SEED, help="of the random permutations (%(default)s)"
     )
-    step = steps.add_parser("run", help="check and time those of a folder")
-    step.add_argument("folder", type=Path)
-    step.add_argument("--only", **only)
-    step.add_argument("-o", "--output", type=Path, help="append lines of JSON to this file")
-    step.add_argument("--rounds", type=int, default=_ROUNDS, help="of measurements (%(default)s)")
-    step.add_argument(
+    steps.run.add_argument(
         "--compiled", type=int, default=0, metavar="N", help="the first N beside torch.compile"
     )
-    step = steps.add_parser("report", help="write the table of a file of results")
-    step.add_argument("file", type=Path)
 
 
 def run(options: argparse.Namespace) -> int:

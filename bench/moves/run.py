@@ -16,6 +16,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from bench.case import COPIES
+from bench.contenders.run import append
 from bench.measure.comparison import one_line
 from bench.measure.device_memory import POISONS, stride_of
 from bench.measure.driver import call as driver_call
@@ -72,8 +73,7 @@ def run(
         shown = result.get("error") or f"{result['us']} {result['wrong'] or ''}"
         print(f"{name:<48} {shown}", flush=True)
         if output is not None:
-            with output.open("a") as lines:
-                lines.write(json.dumps(result) + "\n")
+            append(output, result)
     return failures
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 from typing import Any
 
+from bench.contenders.command import add_steps
 from bench.rows.peers import PEERS
 
 _ROUNDS = 15
@@ -16,20 +16,9 @@ def add_parser(commands: Any, only: dict[str, Any]) -> None:
     command = commands.add_parser(
         "rows", help="kernels on rows: softmax, norms, cross-entropy, gradients"
     )
-    steps = command.add_subparsers(dest="step", required=True)
-    step = steps.add_parser("build", help="compile them into a folder; needs no GPU")
-    step.add_argument("folder", type=Path)
-    step.add_argument("--only", **only)
-    step.add_argument("--target", default="sm_90a")
-    step.add_argument("--sweep", action="store_true", help="compile other configs, too")
-    step = steps.add_parser("run", help="check and time those of a folder")
-    step.add_argument("folder", type=Path)
-    step.add_argument("--only", **only)
-    step.add_argument("-o", "--output", type=Path, help="append lines of JSON to this file")
-    step.add_argument("--rounds", type=int, default=_ROUNDS, help="of measurements (%(default)s)")
-    step.add_argument("--peers", nargs="*", default=PEERS, choices=PEERS)
-    step = steps.add_parser("report", help="write the table of a file of results")
-    step.add_argument("file", type=Path)
+    steps = add_steps(command, only, _ROUNDS)
+    steps.build.add_argument("--sweep", action="store_true", help="compile other configs, too")
+    steps.run.add_argument("--peers", nargs="*", default=PEERS, choices=PEERS)
 
 
 def run(options: argparse.Namespace) -> int:

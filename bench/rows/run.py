@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from bench.contenders.run import append
 from bench.measure.comparison import one_line
 from bench.rows.cases import ARGUMENTS, CASES, RowsCase
 from bench.rows.fusions import HEAD, KEYS
@@ -57,8 +58,7 @@ def run(
         shown = result.get("error") or f"{result['us']} {result['wrong'] or ''} {result['absent']}"
         print(f"{name:<36} {shown}", flush=True)
         if output is not None:
-            with output.open("a") as lines:
-                lines.write(json.dumps(result) + "\n")
+            append(output, result)
         torch.cuda.empty_cache()
     return failures
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 from typing import Any
+
+from bench.contenders.command import add_steps
 
 _ROUNDS = 15
 
@@ -12,19 +13,8 @@ _ROUNDS = 15
 def add_parser(commands: Any, only: dict[str, Any]) -> None:
     """Add the command to those of the bench."""
     command = commands.add_parser("tiles", help="programs on tiles: rows, attention, conversions")
-    steps = command.add_subparsers(dest="step", required=True)
-    step = steps.add_parser("build", help="compile them into a folder; needs no GPU")
-    step.add_argument("folder", type=Path)
-    step.add_argument("--only", **only)
-    step.add_argument("--target", default="sm_90a")
-    step = steps.add_parser("run", help="check and time those of a folder")
-    step.add_argument("folder", type=Path)
-    step.add_argument("--only", **only)
-    step.add_argument("-o", "--output", type=Path, help="append lines of JSON to this file")
-    step.add_argument("--rounds", type=int, default=_ROUNDS, help="of measurements (%(default)s)")
-    step = steps.add_parser("report", help="write the table of a file of results")
-    step.add_argument("file", type=Path)
-    steps.add_parser("tables", help="tables 3 and 4 of the linear layouts paper; needs no GPU")
+    steps = add_steps(command, only, _ROUNDS)
+    steps.all.add_parser("tables", help="tables 3 and 4 of the linear layouts paper; needs no GPU")
 
 
 def run(options: argparse.Namespace) -> int:
