@@ -12,6 +12,12 @@ if TYPE_CHECKING:
 
 Shape = tuple[int, ...]
 
+TORCH_NAMES = {"f32": "float32", "f16": "float16", "bf16": "bfloat16", "i8": "int8"}
+"""Element types as PyTorch names them."""
+
+WITHOUT_WGMMA = "sm_90"
+"""What cases are compiled for that do without what only an H200 has."""
+
 
 @dataclass(frozen=True)
 class TileCase:

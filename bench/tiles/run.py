@@ -8,9 +8,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from bench.contenders.run import append
 from bench.measure.comparison import one_line
 from bench.tiles.build import MANIFEST
-from bench.tiles.cases import CASES, TileCase
+from bench.tiles.case import TileCase
+from bench.tiles.cases import CASES
 from bench.tiles.peers import peer
 from lego_mlir.artifact import Artifact
 from lego_mlir.runtime import cuda
@@ -39,8 +41,7 @@ def run(folder: Path, only: Sequence[str], output: Path | None, rounds: int) -> 
         shown = result.get("error") or f"{result['us']} {result['wrong'] or ''}"
         print(f"{name:<32} {shown}", flush=True)
         if output is not None:
-            with output.open("a") as lines:
-                lines.write(json.dumps(result) + "\n")
+            append(output, result)
         torch.cuda.empty_cache()
     return failures
 
