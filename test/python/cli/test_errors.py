@@ -708,7 +708,7 @@ def test_steps_are_kept_where_there_is_room(legoc: Any, tmp_path: Path) -> None:
 def test_the_steps_before_one_that_fails_are_kept(legoc: Any, tmp_path: Path) -> None:
     answer = legoc("-", "--schedule=hmma", "--emit=ptx", "--keep", "steps", stdin=SMALL)
     assert answer.status == 1
-    assert (tmp_path / "steps" / "01-match.mlir").is_file()
+    assert (tmp_path / "steps" / "03-choose_layouts.mlir").is_file()
 
 
 @pytest.mark.parametrize(

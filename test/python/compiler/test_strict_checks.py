@@ -40,6 +40,16 @@ def test_a_lost_instruction(code: str) -> None:
         check_strict(made(replace(CLEAN, kernel="other"), CLEAN, warnings=(message,)))
 
 
+def test_the_hint_names_what_is_called() -> None:
+    message = (
+        "(C7509) Potential Performance Loss: wgmma.mma_async instructions are serialized due to "
+        "the presence of Extern calls in the function 'gemm'."
+    )
+    with pytest.raises(LegoError, match="C7509") as e:
+        check_strict(made(CLEAN, warnings=(message,)))
+    assert "'/' of f64" in str(e.value.hint)
+
+
 def test_a_message_that_names_no_kernel() -> None:
     message = "(C7504) Potential Performance Loss: 'setmaxnreg' ignored."
     both = made(CLEAN, replace(CLEAN, kernel="other"), warnings=(message,))

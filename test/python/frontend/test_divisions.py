@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import lego_mlir as lg
-from lego_mlir.diagnostics import LegoError
 from lego_mlir.kernels import matmul
 
 COUNT = 256
@@ -78,11 +77,13 @@ def test_a_division_in_the_epilogue_calls_nothing(name: str) -> None:
     assert not [w for w in compilation.cubin.warnings if "(C75" in w]
 
 
-def test_a_routine_in_the_epilogue_is_named() -> None:
+def test_a_routine_in_the_epilogue_does_not_slow_wgmma_down() -> None:
+    """The assembler that would call it is not the one that is used."""
+
     def double(x: Any) -> Any:
         return (x.to("f64") / 3.0).to("f32")
 
     kernel = matmul(256, 256, 128, epilogue=double, target="sm_90a", schedule="wgmma")
-    with pytest.raises(LegoError, match="C7509") as e:
-        kernel.compile("sm_90a")
-    assert "'/' of f64" in str(e.value.hint)
+    compilation = kernel.compilation()
+    assert "wgmma.mma_async" in compilation.ptx
+    assert not [w for w in compilation.cubin.warnings if "(C75" in w]
