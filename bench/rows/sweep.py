@@ -25,7 +25,7 @@ _WARPS = 32
 def configs(case: RowsCase) -> Iterator[tuple[str, RowsConfig]]:
     """Yield configs by name."""
     if case.kernel in _SUMS:
-        yield from _turns(case)
+        yield from _persistent(case)
     elif case.columns >= 32768:
         yield from _clusters(case)
     else:
@@ -62,8 +62,8 @@ def _clusters(case: RowsCase) -> Iterator[tuple[str, RowsConfig]]:
                 yield f"cluster {cluster} {warps}{' ahead' * ahead}", config
 
 
-def _turns(case: RowsCase) -> Iterator[tuple[str, RowsConfig]]:
-    """Yield configs whose CTAs or clusters work on rows turn by turn, and load some ahead."""
+def _persistent(case: RowsCase) -> Iterator[tuple[str, RowsConfig]]:
+    """Yield configs whose CTAs or clusters are persistent, and load some rows ahead."""
     from lego_mlir.kernels import RowsConfig
 
     n, is_wide = case.columns, case.dtype == "f32"

@@ -24,12 +24,12 @@ from typing import Any, NamedTuple, TypeAlias
 from lego_mlir.algebra import OrderBy, Row
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.frontend import Kernel, KernelSequence, TensorType, Workspace, kernel, sequence
-from lego_mlir.kernels.rows.bodies.rows import one_tile, rows_in_pieces, whole_rows
-from lego_mlir.kernels.rows.bodies.turns import (
+from lego_mlir.kernels.rows.bodies.persistent import (
     PARTIAL_COLUMNS,
     add_partial_sums,
-    rows_in_turns,
+    persistent_rows,
 )
+from lego_mlir.kernels.rows.bodies.rows import one_tile, rows_in_pieces, whole_rows
 from lego_mlir.kernels.rows.config import RowsConfig
 from lego_mlir.kernels.rows.heuristic import (
     choose,
@@ -129,7 +129,7 @@ def _row_kernel(problem: RowsProblem, config: RowsConfig, name: str, options: _O
 
     arguments = {n: problem.tensor(n) for n in problem.arguments if n not in problem.column_sums}
     across = -(-problem.columns // config.columns) if problem.is_elementwise else 1
-    grid = (config.ctas, 1) if trace is rows_in_turns else problem.grid(config.rows, across)
+    grid = (config.ctas, 1) if trace is persistent_rows else problem.grid(config.rows, across)
     how = config.describe(problem.columns, is_elementwise=problem.is_elementwise)
     options = options._replace(cluster=config.cluster, pdl=is_dependent(problem, config))
     return _made(body, name, grid, config.warps, arguments, how, options)
@@ -141,7 +141,7 @@ def _trace_of(problem: RowsProblem, config: RowsConfig) -> Callable[..., None]:
         return one_tile
     if config.piece:
         return rows_in_pieces
-    return rows_in_turns if config.ctas else whole_rows
+    return persistent_rows if config.ctas else whole_rows
 
 
 def _with_column_sums(
@@ -158,7 +158,7 @@ def _with_column_sums(
     pieces = 1 if is_together else -(-columns // adding.columns)
 
     def body(**tensors: Any) -> None:
-        rows_in_turns(problem, adding, tensors, finishes=is_together)
+        persistent_rows(problem, adding, tensors, finishes=is_together)
 
     arguments = {
         n: TensorType("f32", OrderBy(Row(*partial[n].shape))) if n in sums else problem.tensor(n)

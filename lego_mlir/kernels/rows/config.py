@@ -21,9 +21,10 @@ class RowsConfig:
         cluster: CTAs that have a row together, each of them a part of it, in registers.
         ctas: CTAs, or clusters, each of which works on rows until none are left; 0 for one that
             has its rows only. A kernel that adds up columns has such CTAs.
-        ahead: turns whose rows such a CTA loads before it works on those of one. In other CTAs with
-            whole rows, whether what belongs to columns is loaded before statistics are computed.
-        together: turns whose rows have their statistics in one round trip.
+        ahead: iterations whose rows such a CTA loads before it works on those of one. In other CTAs
+            with whole rows, whether what belongs to columns is loaded before statistics are
+            computed.
+        together: iterations whose rows have their statistics in one round trip.
         reason: why it was chosen.
     """
 
@@ -82,5 +83,5 @@ class RowsConfig:
             held = f"{self.rows} row{'s' * (self.rows > 1)} a CTA, in registers"
         if self.ctas and not self.piece:
             what = "cluster" if self.cluster > 1 else "CTA"
-            held += f", {self.ctas} {what}s in turns" + f", {self.ahead} ahead" * (self.ahead > 0)
+            held += f", {self.ctas} persistent {what}s" + f", {self.ahead} ahead" * (self.ahead > 0)
         return f"{held}; {self.warps} warps ({self.reason})"

@@ -33,7 +33,7 @@ _BUSY_THREADS = 132 * 1024
 """Threads that keep all multiprocessors busy: below, rows are divided among more of them."""
 
 
-class _Turns(NamedTuple):
+class _Loop(NamedTuple):
     """How a kernel adds up columns.
 
     Attributes:
@@ -41,8 +41,8 @@ class _Turns(NamedTuple):
         held: bytes of a row that a thread has; of longer rows the CTAs of a cluster have parts.
         warps: of a CTA.
         ctas: CTAs, or clusters.
-        ahead: turns that are loaded ahead.
-        together: turns whose statistics take one round trip.
+        ahead: iterations that are loaded ahead.
+        together: iterations whose statistics take one round trip.
     """
 
     longest: int
@@ -53,21 +53,21 @@ class _Turns(NamedTuple):
     together: int = 1
 
 
-_LONG = _Turns(65536, 64, 8, 128), _Turns(131072, 64, 8, 64), _Turns(262144, 64, 8, 32)
+_LONG = _Loop(65536, 64, 8, 128), _Loop(131072, 64, 8, 64), _Loop(262144, 64, 8, 32)
 _SUMS = {
     (1, 2): (
-        _Turns(512, 32, 4, 528), _Turns(1024, 16, 8, 264, 2, 2), _Turns(2048, 16, 8, 264, 3),
-        _Turns(4096, 16, 8, 264, 2, 2), _Turns(16384, 32, 16, 132), *_LONG,
+        _Loop(512, 32, 4, 528), _Loop(1024, 16, 8, 264, 2, 2), _Loop(2048, 16, 8, 264, 3),
+        _Loop(4096, 16, 8, 264, 2, 2), _Loop(16384, 32, 16, 132), *_LONG,
     ),
     (1, 4): (
-        _Turns(1024, 32, 4, 528), _Turns(16384, 32, 16, 132), _Turns(32768, 64, 8, 132), *_LONG,
+        _Loop(1024, 32, 4, 528), _Loop(16384, 32, 16, 132), _Loop(32768, 64, 8, 132), *_LONG,
     ),
     (2, 2): (
-        _Turns(2048, 16, 16, 132, 2, 2), _Turns(8192, 32, 8, 132, 2, 2), _Turns(16384, 64, 8, 132),
+        _Loop(2048, 16, 16, 132, 2, 2), _Loop(8192, 32, 8, 132, 2, 2), _Loop(16384, 64, 8, 132),
         *_LONG,
     ),
     (2, 4): (
-        _Turns(4096, 32, 4, 528), _Turns(16384, 32, 16, 132, 2), _Turns(32768, 64, 8, 132), *_LONG,
+        _Loop(4096, 32, 4, 528), _Loop(16384, 32, 16, 132, 2), _Loop(32768, 64, 8, 132), *_LONG,
     ),
 }  # fmt: skip
 """By how many outputs are sums of columns, and the bytes of an element."""
@@ -213,7 +213,7 @@ def _choose_sums(problem: RowsProblem, *, clusters: bool) -> RowsConfig:
     size = _size(problem)
     row = problem.columns * size
     table = _SUMS[min(2, len(problem.column_sums)), min(4, max(2, size))]
-    found = next((turns for turns in table if row <= turns.longest), None)
+    found = next((loop for loop in table if row <= loop.longest), None)
     all_threads = found.warps * WARP_THREADS if found else 0
     threads = _threads(row, found.held) if found else 0
     if found is None or (threads > all_threads and not clusters):

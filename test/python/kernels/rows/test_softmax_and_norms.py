@@ -26,7 +26,7 @@ PIECES = [
     (1, 4, 0, 1, False, 2, 2, 1),
 ]
 """Configs of rows in pieces, of which the last is not full, of rows that a cluster divides, and of
-rows that CTAs and clusters take turn by turn."""
+rows of persistent CTAs and clusters."""
 
 
 def random(shape: Any, dtype: str, scale: float = 1.0) -> Any:

@@ -1,4 +1,4 @@
-"""The bodies of CTAs that work on rows turn by turn, and of those that add up columns."""
+"""The bodies of persistent CTAs on rows, and of CTAs that add up columns."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ PARTIAL_ROWS, PARTIAL_COLUMNS = 256, 32
 """The tile of a CTA that adds up the sums of others."""
 
 
-def rows_in_turns(
+def persistent_rows(
     problem: RowsProblem,
     config: RowsConfig,
     tensors: Mapping[str, Any],
     *,
     finishes: bool = True,
 ) -> None:
-    """Trace a CTA, or a cluster, that works on rows turn by turn, and adds up their columns.
+    """Trace a persistent CTA, or cluster, on rows, which adds up their columns, too.
 
     Args:
         problem: the kernel.
@@ -33,39 +33,39 @@ def rows_in_turns(
         tensors: the arguments by name; instead of sums of columns those of each CTA.
         finishes: whether it computes the other outputs, too. Then it holds whole rows.
 
-    The loop carries the sums, and the rows of the next `config.ahead` turns, which are loaded
-    already. Its body has as many turns, so that none of them is moved from register to register,
-    which would wait for its load. `config.together` of them have statistics in one round trip.
+    The loop carries the sums, and the rows of the next `config.ahead` iterations, which are loaded
+    already. It is unrolled as often, so that no row is moved from register to register, which would
+    wait for its load. `config.together` iterations have statistics in one round trip.
     """
     first, number = lg.block_id("x"), 0 if finishes else lg.block_id("y")
     shape = config.rows, problem.columns if finishes else config.columns
-    functions, turn_rows = problem.column_sums, config.rows * config.ctas
+    functions, all_rows = problem.column_sums, config.rows * config.ctas
     rows = tensors[problem.loaded_elementwise[0]].shape[0]
-    turns = max(1, config.ahead)
-    is_ragged = problem.rows is None or problem.rows % (turn_rows * turns) > 0
+    unrolled = max(1, config.ahead)
+    is_ragged = problem.rows is None or problem.rows % (all_rows * unrolled) > 0
     ahead = problem.loaded_by_row if config.ahead else ()
 
-    def piece_of(turn: Any, known: Mapping[str, Any] | None = None) -> Piece:
-        return Piece(problem, shape, tensors, turn * config.ctas + first, number, known)
+    def piece_of(iteration: Any, known: Mapping[str, Any] | None = None) -> Piece:
+        return Piece(problem, shape, tensors, iteration * config.ctas + first, number, known)
 
     once = problem.loaded_by_column if config.ahead else ()
     fixed = {name: piece_of(0).value(name) for name in once}
 
-    def fetch(turn: Any) -> tuple[Any, ...]:
-        piece = piece_of(turn)
+    def fetch(iteration: Any) -> tuple[Any, ...]:
+        piece = piece_of(iteration)
         return tuple(lg.fill(piece.value(name), 0) for name in ahead)
 
     def step(several: Any, *before: Any) -> tuple[Any, ...]:
         pieces: list[Piece] = []
         following: list[Any] = []
-        sums = before[turns * len(ahead) :]
-        for k in range(turns):
-            turn = several * turns + k
+        sums = before[unrolled * len(ahead) :]
+        for k in range(unrolled):
+            iteration = several * unrolled + k
             known = dict(zip(ahead, before[k * len(ahead) :], strict=False))
-            pieces.append(piece_of(turn, {**fixed, **known}))
-            following += fetch(turn + turns)
+            pieces.append(piece_of(iteration, {**fixed, **known}))
+            following += fetch(iteration + unrolled)
             sums = tuple(map(functools.partial(add, pieces[-1]), functions.values(), sums))
-            if finishes and (len(pieces) == config.together or k == turns - 1):
+            if finishes and (len(pieces) == config.together or k == unrolled - 1):
                 finish_whole(problem, pieces)
                 pieces = []
         return (*following, *sums)
@@ -76,16 +76,16 @@ def rows_in_turns(
             new = lg.restrict(new, piece.value(words.ROW_INDEX) < rows)
         return before + lg.fill(new, 0.0)
 
-    count = ceildiv(rows, turn_rows * turns)
+    count = ceildiv(rows, all_rows * unrolled)
     zero: Any = lg.zeros(shape, "f32")
-    start = [tile for k in range(turns) for tile in fetch(k)]
+    start = [tile for k in range(unrolled) for tile in fetch(k)]
     start += [lg.fill(zero, 0.0)] * len(functions)
     if not start:
         for several in lg.loop(count):
             step(several)
         return
     found = lg.fold(count, tuple(start))(step)
-    for name, tile in zip(functions, found[turns * len(ahead) :], strict=True):
+    for name, tile in zip(functions, found[unrolled * len(ahead) :], strict=True):
         total = lg.sum(tile, axis=0, keepdims=True)
         tensors[name].tile(1, total.shape[1])[first, number] = total
 
