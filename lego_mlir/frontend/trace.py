@@ -278,6 +278,7 @@ def _is_ours(frame: FrameType) -> bool:
     return file.startswith(_OURS) and not file.startswith(_KERNELS)
 
 
+@functools.lru_cache(maxsize=1 << 12)
 def _column(code: CodeType, instruction: int) -> int:
     """Return the 1-based column of the expression of a bytecode instruction; 0 if unknown."""
     positions = list(code.co_positions())

@@ -11,7 +11,6 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from lego_mlir.mlir import dialect
-from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.modules import named_attributes
 
 
@@ -24,13 +23,25 @@ def updates(operations: Iterable[Any]) -> Iterator[Any]:
     operations = list(operations)
     stored = {op.operands[1] for op in operations if op.name == dialect.STORE}
     loads = [op for op in operations if op.name == dialect.LOAD and op.operands[0] in stored]
-    if loads:
-        carried = _carried(operations, loads)
-        for op in operations:
-            if op.name == dialect.STORE and dialect.EXCLUSIVE not in op.attributes:
-                from_loads = carried.get(op.operands[0], 0)
-                if any(from_loads >> k & 1 and _meet(load, op) for k, load in enumerate(loads)):
-                    yield op
+    if not loads:
+        return
+    carried = _carried(operations, loads)
+    number = _numbered(operations)
+
+    def element(op: Any, buffer: int) -> tuple[Any, ...]:
+        """Name the element of an access, whose operands from number `buffer` on say which it is."""
+        places = [op.attributes[a] for a in (dialect.LAYOUT, dialect.SLICE) if a in op.attributes]
+        return *(number[operand] for operand in list(op.operands)[buffer:]), *places
+
+    of_element: dict[tuple[Any, ...], int] = {}
+    for k, load in enumerate(loads):
+        key = element(load, 0)
+        of_element[key] = of_element.get(key, 0) | 1 << k
+    for op in operations:
+        if op.name == dialect.STORE and dialect.EXCLUSIVE not in op.attributes:
+            from_loads = carried.get(op.operands[0], 0)
+            if from_loads and from_loads & of_element.get(element(op, 1), 0):
+                yield op
 
 
 def _carried(operations: list[Any], loads: list[Any]) -> dict[Any, int]:
@@ -54,30 +65,17 @@ def _carried(operations: list[Any], loads: list[Any]) -> dict[Any, int]:
     return found
 
 
-def _meet(load: Any, store: Any) -> bool:
-    """Return whether a load and a store name the same element."""
-    read, written = list(load.operands), list(store.operands)[1:]
-    same = len(read) == len(written) and all(map(_same, read, written))
-    attributes = [
-        {
-            name: a
-            for name, a in named_attributes(op).items()
-            if name in (dialect.LAYOUT, dialect.SLICE)
-        }
-        for op in (load, store)
-    ]
-    return same and attributes[0] == attributes[1]
-
-
-def _same(a: Any, b: Any) -> bool:
-    """Return whether two values are computed in the same way."""
-    if a == b:
-        return True
-    if isinstance(a, ir.BlockArgument) or isinstance(b, ir.BlockArgument):
-        return False
-    x, y = a.owner, b.owner
-    alike = x.name == y.name and len(x.operands) == len(y.operands) and not len(x.regions)
-    if not alike or named_attributes(x) != named_attributes(y):
-        return False
-    same_result = ir.OpResult(a).result_number == ir.OpResult(b).result_number
-    return same_result and all(map(_same, x.operands, y.operands))
+def _numbered(operations: list[Any]) -> dict[Any, int]:
+    """Return a number for each value, which values that are computed in the same way share."""
+    found: dict[Any, int] = {}
+    known: dict[tuple[Any, ...], int] = {}
+    for op in operations:
+        # Arguments of blocks and results of regions are equal to nothing but themselves.
+        operands = tuple(found.setdefault(value, len(found)) for value in op.operands)
+        if len(op.regions):
+            continue
+        alike = (op.name, *named_attributes(op).items(), *operands)
+        for result in op.results:
+            number = known.setdefault((*alike, result.result_number), len(found))
+            found[result] = number
+    return found
