@@ -497,6 +497,16 @@ irdl.dialect @lego {
     irdl.attributes {"offsets" = %offsets}
   }
 
+  // One of the parts of a tile in registers, which the result's shape divides: they have the numbers
+  // 0, 1, ... row by row. Each thread holds those elements of any part that it gets.
+  irdl.operation @extract_part {
+    %tile = irdl.base "!builtin.tensor"
+    %index = irdl.is index
+    %result = irdl.base "!builtin.tensor"
+    irdl.operands(tile: %tile, number: %index)
+    irdl.results(result: %result)
+  }
+
   // a @ b + accumulator, of tiles m×k, k×n and m×n.
   irdl.operation @dot {
     %a = irdl.base "!builtin.tensor"

@@ -1,23 +1,31 @@
-// What a tile leaves is carried to the next one, and put into the ring while that one's first dot runs.
-// RUN: %legoc %S/Inputs/grid.mlir --schedule=persistent --param ctas=2 --param store_stages=2 --param store_parts=2 --emit=placed | FileCheck %s
-// RUN: %legoc %S/Inputs/grid.mlir --schedule=persistent --param ctas=4 --param store_stages=2 --param store_parts=2 --check-each-step | FileCheck %s --check-prefix=STEPS
+// What a tile leaves is carried to the next one, whose dots run while it is put into a ring part by part.
+// RUN: %legoc %S/Inputs/deep_grid.mlir --schedule=persistent --param ctas=2 --param store_stages=2 --param store_parts=4 --emit=placed | FileCheck %s
+// RUN: %legoc %S/Inputs/deep_grid.mlir --schedule=persistent --param ctas=4 --param store_stages=2 --param store_parts=4 --check-each-step | FileCheck %s --check-prefix=STEPS
+// Two iterations, of which one is in front of the loop, for two parts:
+// RUN: %legoc %S/Inputs/grid.mlir --schedule=persistent --param ctas=2 --param store_stages=2 --param store_parts=2 --emit=placed | FileCheck %s --check-prefix=FEW
 // RUN: %legoc %S/Inputs/grid.mlir --schedule=persistent --param store_stages=1 --emit=placed | FileCheck %s --check-prefix=ALONE
 // RUN: not %legoc %S/Inputs/grid.mlir --schedule=%S/Inputs/overlap_stores_early.mlir --emit=placed 2>&1 | FileCheck %s --check-prefix=EARLY
 
 // CHECK:      "lego.role"() ({
 // CHECK:      arith.truncf
 // CHECK-NOT:  "lego.put"
-// CHECK:      scf.for %[[N:[^ ]+]] = {{.*}} iter_args(%[[X:[^ ]+]] = %{{[^ ]+}}, %[[Y:[^ ]+]] = %
+// CHECK:      scf.for %[[N:[^ ]+]] = {{.*}} iter_args(%[[X:[^ ]+]] = %
 // CHECK:      "lego.dot_async"
-// CHECK-NEXT: %[[BEFORE:[^ ]+]] = arith.subi %[[N]],
-// CHECK:      "lego.put"({{.*}}, %[[X]])
-// CHECK:      "lego.put"({{.*}}, %[[Y]])
-// CHECK:      scf.for
+// CHECK-NOT:  "lego.put"
+// CHECK:      scf.for %[[I:[^ ]+]] = %[[FIRST:[^ ]+]] to
 // CHECK:      "lego.dot_async"
-// CHECK:      arith.truncf
-// CHECK:      %[[NEXT:[^ ]+]] = "lego.extract_slice"
-// CHECK:      scf.yield %[[NEXT]],
-// CHECK:      "lego.put"
+// CHECK-NEXT: %[[FROM:[^ ]+]] = arith.subi %[[I]], %[[FIRST]]
+// CHECK-NEXT: %[[K:[^ ]+]] = arith.divui %[[FROM]],
+// CHECK-NEXT: %[[DUE:[^ ]+]] = arith.cmpi ult, %[[K]], %c4
+// CHECK-NEXT: scf.if %[[DUE]] {
+// CHECK:      %[[PART:[^ ]+]] = "lego.extract_part"(%[[X]], %[[K]])
+// CHECK:      "lego.put"({{.*}}, %[[PART]])
+// CHECK:      }
+// CHECK:      "lego.dot_wait"({{.*}}) {pending = 1
+// CHECK:      %[[NEXT:[^ ]+]] = arith.truncf
+// CHECK:      scf.yield %[[NEXT]]
+// CHECK:      scf.for %[[L:[^ ]+]] = %c0{{.*}} to %c4
+// CHECK:      "lego.extract_part"({{.*}}, %[[L]])
 // CHECK:      "lego.put"
 // CHECK:      name = "consumer"
 
@@ -25,6 +33,15 @@
 // STEPS:      lowering, run in the simulator (late):
 // STEPS:      lowering, run in the simulator (early):
 // STEPS:      lowering, run in the simulator (random):
+
+// FEW:        scf.for %{{[^ ]+}} = {{.*}} iter_args(%[[X:[^ ]+]] = %
+// FEW:        "lego.dot_async"
+// FEW:        scf.for %[[K:[^ ]+]] = %c0{{.*}} to %c2
+// FEW:        "lego.extract_part"(%[[X]], %[[K]])
+// FEW:        "lego.put"
+// FEW:        scf.for
+// FEW:        "lego.dot_async"
+// FEW-NOT:    scf.if
 
 // With a CTA for each tile there is no next one.
 // ALONE:      arith.truncf

@@ -49,15 +49,14 @@
 
 // EXPLAIN:    ring       1 stages of 64×64 f16, 8192 bytes, put from registers
 
-// Four slices of 16 columns, which all threads hold, go through a ring of two.
+// Four parts of 16 columns, of each of which all threads hold some, go through a ring of two.
 // PARTS:      %[[R:[^ ]+]] = "lego.make_ring"() : () -> !lego.ring<2 : i64, tensor<64x16xf16, #lego.shared<
-// PARTS:      %[[N:[^ ]+]] = arith.muli %{{.*}}, %c4
-// PARTS:      %[[FIRST:[^ ]+]] = "lego.extract_slice"(%[[X:[^ ]+]]) {offsets = array<i64: 0, 0>}
-// PARTS:      "lego.put"(%[[R]], %[[N]], %[[FIRST]])
-// PARTS:      %[[NEXT:[^ ]+]] = arith.addi %[[N]], %c1
-// PARTS:      %[[SECOND:[^ ]+]] = "lego.extract_slice"(%[[X]]) {offsets = array<i64: 0, 16>}
-// PARTS:      "lego.put"(%[[R]], %[[NEXT]], %[[SECOND]])
-// PARTS:      "lego.extract_slice"(%[[X]]) {offsets = array<i64: 0, 48>}
+// PARTS:      scf.for %[[K:[^ ]+]] = %c0{{.*}} to %c4{{.*}} step %c1
+// PARTS:      %[[BEFORE:[^ ]+]] = arith.muli %{{.*}}, %c4
+// PARTS-NEXT: %[[N:[^ ]+]] = arith.addi %[[BEFORE]], %[[K]]
+// PARTS-NEXT: %[[PART:[^ ]+]] = "lego.extract_part"(%{{[^ ]+}}, %[[K]]) {{.*}} -> tensor<64x16xf16
+// PARTS:      "lego.put"(%[[R]], %[[N]], %[[PART]])
+// PARTS:      arith.muli %[[K]], %c16
 // ZERO:       error: pipeline_stores: store_parts is 0
 // ZERO:       hint: --param store_parts=4
 // LATE:       error: pipeline_stores: the kernel has roles already

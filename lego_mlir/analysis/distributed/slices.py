@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
+from itertools import product
 
 import numpy as np
 
@@ -25,6 +26,18 @@ def slice_registers(
         `None` if a thread does not hold the elements of the tile that it would of the slice.
     """
     return _slice_registers(tile, piece, tuple(offsets))
+
+
+def part_registers(tile: DistributedLayout, part: DistributedLayout) -> list[list[int]] | None:
+    """Return what `slice_registers` does for each of the parts of a tile, row by row.
+
+    Args:
+        tile: the layout of the tile.
+        part: the layout of a part, whose shape divides the tile's.
+    """
+    starts = product(*(range(0, n, m) for n, m in zip(tile.shape, part.shape, strict=True)))
+    found = [slice_registers(tile, part, at) for at in starts]
+    return [x for x in found if x is not None] if None not in found else None
 
 
 @lru_cache(maxsize=1 << 8)

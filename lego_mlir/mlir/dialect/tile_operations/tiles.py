@@ -20,6 +20,7 @@ from lego_mlir.mlir.dialect.tile_operations.names import (
     DIM,
     DIVISOR,
     DOT,
+    EXTRACT_PART,
     EXTRACT_SLICE,
     FILL,
     FULL,
@@ -137,6 +138,11 @@ def split(kind: Any, tile: Any, parts: int, location: Any = None) -> list[Any]:
 def convert(kind: Any, tile: Any, location: Any = None) -> Any:
     """Build the tile in the layout of the type `kind`."""
     return build(CONVERT, [kind], [tile], {}, location)[0]
+
+
+def extract_part(kind: Any, tile: Any, number: Any, location: Any = None) -> Any:
+    """Build the part of a tile with a number, an index, of type `kind`."""
+    return build(EXTRACT_PART, [kind], [tile, number], {}, location)[0]
 
 
 def extract_slice(kind: Any, tile: Any, offsets: Sequence[int], location: Any = None) -> Any:

@@ -185,6 +185,15 @@ def _extract_slice(machine: Machine, op: Any) -> list[Value]:
     return [Value(tile.data[window].copy(), tile.valid[window])]
 
 
+def _extract_part(machine: Machine, op: Any) -> list[Value]:
+    tile, number = machine.operands(op)
+    shape = shape_of(op.results[0])
+    counts = [n // m for n, m in zip(tile.data.shape, shape, strict=True)]
+    at = np.unravel_index(number.number(), counts)
+    window = tuple(slice(k * n, (k + 1) * n) for k, n in zip(at, shape, strict=True))
+    return [Value(tile.data[window].copy(), tile.valid[window])]
+
+
 def _join(machine: Machine, op: Any) -> list[Value]:
     parts = machine.operands(op)
     data, valid = ([getattr(p, what) for p in parts] for what in ("data", "valid"))
@@ -263,6 +272,7 @@ OPERATIONS: Mapping[str, Callable[[Machine, Any], list[Value]]] = {
     tiles.RESHAPE: _view(lambda op, x: x.reshape(shape_of(op.results[0]))),
     tiles.TRANSPOSE: _view(lambda op, x: x.transpose(tiles.order_of(op))),
     tiles.CONVERT: _convert,
+    tiles.EXTRACT_PART: _extract_part,
     tiles.EXTRACT_SLICE: _extract_slice,
     tiles.JOIN: _join,
     tiles.SPLIT: _split,

@@ -31,7 +31,7 @@ def misplaced(op: Any, operands: Layouts, results: Layouts) -> str | None:
     return None
 
 
-_ANY = (tiles.CONVERT, tiles.EXTRACT_SLICE, tiles.ITEM, tiles.VOTE)
+_ANY = (tiles.CONVERT, tiles.EXTRACT_PART, tiles.EXTRACT_SLICE, tiles.ITEM, tiles.VOTE)
 """The operations whose tiles may have layouts that do not depend on one another."""
 
 

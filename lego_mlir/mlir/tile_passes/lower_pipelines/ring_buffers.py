@@ -14,6 +14,7 @@ becomes
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -30,6 +31,7 @@ from lego_mlir.mlir.tile_ir.kernels import TileKernel
 from lego_mlir.mlir.tile_ir.roles import role_around, role_of
 from lego_mlir.mlir.tile_ir.types import bytes_of, shared_layout_in
 from lego_mlir.mlir.tile_passes.lower_pipelines.addresses import allocate_guarded
+from lego_mlir.mlir.tile_passes.lower_pipelines.joint_rings import doing_nothing, joint_rings
 from lego_mlir.mlir.tile_passes.lower_pipelines.mbarriers import Position, StageBarriers
 from lego_mlir.mlir.tile_passes.lower_pipelines.readers import arrivals, is_read_by_groups
 from lego_mlir.mlir.tile_passes.lower_pipelines.tensor_copies import Stage
@@ -58,6 +60,7 @@ class Ring:
         engine: what copies; "put" of tiles that come from registers.
         ctas: of the cluster that fill it together by multicast.
         by_groups: whether only dots by `wgmma` read its tiles, each with a warpgroup.
+        expected_bytes: what completes a stage that TMA fills, with rings that share its barriers.
     """
 
     stages: int
@@ -68,6 +71,7 @@ class Ring:
     engine: str
     ctas: int
     by_groups: bool
+    expected_bytes: int
 
     def stage(self, at: Position) -> Stage:
         """Return the stage of a tile."""
@@ -77,12 +81,6 @@ class Ring:
         """Build the tile in a stage."""
         layout = layout_attribute(self.layout)
         return pipelines.shared_tile(self.kind, self.buffer, at.stage, layout)
-
-    @property
-    def tile_bytes(self) -> int:
-        """Bytes of a tile."""
-        kind = ir.RankedTensorType(self.kind)
-        return prod(map(int, kind.shape)) * bytes_of(kind.element_type)
 
 
 class RingMaker:
@@ -95,6 +93,7 @@ class RingMaker:
     Attributes:
         engines: what copies the tiles of each ring.
         of_threads: the rings that all threads of a kernel without roles fill and read.
+        doing_nothing: the operations that become part of one on a ring with the same barriers.
 
     Raises:
         LegoError: several engines copy the tiles of a ring.
@@ -109,6 +108,14 @@ class RingMaker:
         }
         self.engines = {maker.results[0]: self._engine(maker) for maker in makers}
         self.of_threads = {ring for ring in self._uses if self._is_of_threads(ring)}
+        by_tma = [ring for ring, engine in self.engines.items() if engine == "tma"]
+        groups = [
+            group
+            for by_groups in (True, False)
+            for group in joint_rings(r for r in by_tma if self._by_groups(r) == by_groups)
+        ]
+        self._groups = {ring: group for group in groups for ring in group}
+        self.doing_nothing = {op for group in groups for op in doing_nothing(group)}
 
     def make(self) -> dict[Any, Ring]:
         """Build the memory and the initialized barriers of each ring.
@@ -116,18 +123,18 @@ class RingMaker:
         Raises:
             LegoError: the target has no such mbarriers.
         """
-        rings = {}
+        rings: dict[Any, Ring] = {}
         for maker in self._makers:
             with ir.InsertionPoint(maker), maker.location:
-                rings[maker.results[0]] = self._make(maker)
+                rings[maker.results[0]] = self._make(maker, rings)
         last = self._makers[-1]
         if len(self.of_threads) < len(rings):
             with ir.InsertionPoint(last), last.location:
                 self._initialize(rings)
         return rings
 
-    def _make(self, maker: Any) -> Ring:
-        """Build the memory and the barriers of a ring."""
+    def _make(self, maker: Any, made: Mapping[Any, Ring]) -> Ring:
+        """Build the memory of a ring, and its barriers unless a ring that is made has them."""
         (ring,) = maker.results
         kind = pipelines.tile_type_of(ring)
         shared = shared_layout_in(kind)
@@ -137,16 +144,30 @@ class RingMaker:
         element, is_of_threads = ir.RankedTensorType(kind).element_type, ring in self.of_threads
         by = dialect.ORDERED if is_of_threads else dialect.GUARDED
         buffer = allocate_guarded(layout, element, _ALIGNMENT, by)
-        barriers = None
-        if not is_of_threads:
+        barriers, group = None, self._groups.get(ring, [ring])
+        if group[0] in made:
+            barriers = made[group[0]].barriers
+        elif not is_of_threads:
             self._check_mbarriers(maker)
             barriers = StageBarriers.make(stages)
-        shares = any(map(pipelines.is_multicast, self._users(ring, pipelines.COPY_ASYNC)))
-        ctas = self._kernel.cluster if shares else 1
+        copies = [op for each in group for op in self._users(each, pipelines.COPY_ASYNC)]
+        ctas = self._kernel.cluster if any(map(pipelines.is_multicast, copies)) else 1
+        return Ring(
+            stages,
+            kind,
+            layout,
+            buffer,
+            barriers,
+            self.engines[ring],
+            ctas,
+            self._by_groups(ring),
+            sum(map(_tile_bytes, group)),
+        )
+
+    def _by_groups(self, ring: Any) -> bool:
+        """Return whether only whole warpgroups read the tiles of a ring."""
         waits = self._users(ring, pipelines.WAIT)
-        by_groups = all(is_read_by_groups(self._kernel, op) for op in waits)
-        engine = self.engines[ring]
-        return Ring(stages, kind, layout, buffer, barriers, engine, ctas, by_groups)
+        return all(is_read_by_groups(self._kernel, op) for op in waits)
 
     def _check_mbarriers(self, maker: Any) -> None:
         """Refuse a ring that mbarriers guard where the target has none that a thread waits at."""
@@ -181,7 +202,7 @@ class RingMaker:
         first = build.compare("eq", self._kernel.launch_thread, build.index(0))
         with where(first):
             for value, ring in rings.items():
-                if ring.barriers is not None:
+                if ring.barriers is not None and self._groups.get(value, [value])[0] == value:
                     consumers = ring.ctas * self._consumers(value, ring)
                     ring.barriers.initialize(self._producers(value, ring), consumers)
             nvvm.fence_mbarrier_init()
@@ -197,16 +218,25 @@ class RingMaker:
         return [op for op in self._uses[ring] if op.name == name]
 
     def _producers(self, value: Any, ring: Ring) -> int:
-        """Return the arrivals that make a stage full: one by TMA, else one of each thread."""
+        """Return the arrivals that make a stage full.
+
+        It is one by TMA, one of each warp that puts a tile, else one of each thread.
+        """
         if ring.engine == "tma":
             return 1
         (role, *_) = [role_of(self._kernel, op) for op in self._users(value, pipelines.COMMIT)]
-        return len(role.warps) * WARP_THREADS
+        return len(role.warps) * (1 if ring.engine == PUT else WARP_THREADS)
 
     def _consumers(self, value: Any, ring: Ring) -> int:
         """Return the arrivals that make a stage empty, of its own CTA."""
         roles = {role_of(self._kernel, op) for op in self._users(value, pipelines.RELEASE)}
         return sum(arrivals(role, by_groups=ring.by_groups) for role in roles)
+
+
+def _tile_bytes(ring: Any) -> int:
+    """Return the bytes of a ring's tile."""
+    kind = ir.RankedTensorType(pipelines.tile_type_of(ring))
+    return prod(map(int, kind.shape)) * bytes_of(kind.element_type)
 
 
 def _cluster_barrier() -> None:

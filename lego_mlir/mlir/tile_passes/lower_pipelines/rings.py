@@ -117,7 +117,7 @@ class _Lowering:
         at = Position.of(op.operands[1], ring.stages)
         if op.name == pipelines.COPY_ASYNC:
             self._copy(op, ring, at)
-        elif ring.barriers is not None:
+        elif ring.barriers is not None and op not in self._maker.doing_nothing:
             self._order_roles(op, ring, ring.barriers, at)
         if op.name == pipelines.PUT:
             pipelines.store_shared(ring.tile(at), op.operands[2])
@@ -161,11 +161,11 @@ class _Lowering:
                 barriers.wait_empty(at)
                 if ring.engine == "tma":
                     with where(self._one_thread(op)):
-                        barriers.expect(at, ring.tile_bytes)
+                        barriers.expect(at, ring.expected_bytes)
             case pipelines.COMMIT if ring.engine == "cp.async":
                 nvvm.arrive_after_copies(barriers.full_at(at))
             case pipelines.COMMIT if ring.engine == PUT:
-                barriers.arrive_full(at)
+                self._arrive_by_warps(barriers.full_at(at))
             case pipelines.COMMIT if ring.engine == "plain":
                 nvvm.fence_async_shared()  # wgmma may read what threads have written
                 barriers.arrive_full(at)
@@ -193,12 +193,11 @@ class _Lowering:
                 rank = build.constant(i32, cta) if ring.ctas > 1 else None
                 nvvm.mbarrier_arrive(barriers.empty_at(at, rank))
             return
-        if not ring.by_groups:
-            ir.Operation.create("nvvm.bar.warp.sync", operands=[build.constant(i32, _ALL_LANES)])
         if not ring.by_groups and ring.ctas == 1:
-            with where(nvvm.elect()):
-                nvvm.mbarrier_arrive(barriers.empty_at(at))
+            self._arrive_by_warps(barriers.empty_at(at))
             return
+        if not ring.by_groups:
+            _order_lanes()
         threads = WARPGROUP_THREADS if ring.by_groups else WARP_THREADS
         thread = build.make("arith.index_cast", i32, self._kernel.launch_thread)
         lane, rank = build.binary("remui", thread, build.constant(i32, threads)), None
@@ -207,6 +206,12 @@ class _Lowering:
             rank = build.binary("remui", lane, build.constant(i32, ring.ctas))
         barrier = barriers.empty_at(at, rank)
         with where(build.compare("ult", lane, build.constant(i32, ring.ctas))):
+            nvvm.mbarrier_arrive(barrier)
+
+    def _arrive_by_warps(self, barrier: Any) -> None:
+        """Build the arrival of each warp at a barrier, behind what its lanes have done."""
+        _order_lanes()
+        with where(nvvm.elect()):
             nvvm.mbarrier_arrive(barrier)
 
     def _one_thread(self, op: Any) -> Any | None:
@@ -219,3 +224,9 @@ class _Lowering:
 
     def _role(self, op: Any) -> Role:
         return role_of(self._kernel, op)
+
+
+def _order_lanes() -> None:
+    """Build the wait of the lanes of a warp for one another."""
+    lanes = build.constant(build.i32(), _ALL_LANES)
+    ir.Operation.create("nvvm.bar.warp.sync", operands=[lanes])

@@ -1,4 +1,4 @@
-"""Views of tiles: other names for the registers of a thread. None computes anything.
+"""Views of tiles: other names for the registers of a thread. None computes an element.
 
 The layouts of the results are those of `analysis.distributed.views`, as the verifier has checked.
 """
@@ -6,8 +6,11 @@ The layouts of the results are those of `analysis.distributed.views`, as the ver
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from lego_mlir.analysis.distributed import DistributedLayout
+from lego_mlir.analysis.distributed.slices import part_registers
+from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.tile_passes.lower_tiles.fragments import (
     Fragment,
     coordinates,
@@ -36,3 +39,28 @@ def split(tile: Fragment, layouts: Sequence[DistributedLayout]) -> list[Fragment
         tile.picked(each, registers_at(tile.layout, [*coordinates(each), [k] * each.registers]))
         for k, each in enumerate(layouts)
     ]
+
+
+def extract_part(tile: Fragment, layout: DistributedLayout, number: Any) -> Fragment:
+    """Build the part of a tile whose number, an index, only the program knows.
+
+    Registers have no addresses, so that there is a way for each number:
+
+        %p:4 = scf.index_switch %number
+        case 0 { yield %x0, %x1, %x2, %x3 }
+        default { yield %x4, %x5, %x6, %x7 }
+    """
+    registers = part_registers(tile.layout, layout)
+    assert registers is not None, "the verifier has seen to it"
+    *chosen, last = (tile.picked(layout, each) for each in registers)
+    switch = ir.Operation.create(
+        "scf.index_switch",
+        results=[part.type for part in last.parts],
+        operands=[number],
+        attributes={"cases": ir.DenseI64ArrayAttr.get(range(len(chosen)))},
+        regions=len(registers),
+    )
+    for region, piece in zip(switch.regions, (last, *chosen), strict=True):
+        with ir.InsertionPoint(region.blocks.append()):
+            ir.Operation.create("scf.yield", operands=list(piece.parts))
+    return Fragment(layout, tuple(switch.results))

@@ -206,6 +206,8 @@ class _Walk:
                 return operands[0].picked(layout, registers)
             case tiles.EXTRACT_SLICE:
                 return load_shared(operands[0], layout, threads, tiles.offsets_of(op))
+            case tiles.EXTRACT_PART:
+                return views.extract_part(operands[0], layout, operands[1])
             case tiles.TAKE:
                 tile, indices = operands
                 return take(tile, indices, tiles.dim_of(op), threads)

@@ -42,7 +42,7 @@ from lego_mlir.mlir.modules import operations_in
 from lego_mlir.mlir.schedule.transform_step import TransformStep, transform
 from lego_mlir.mlir.tile_ir.dots import is_warpgroup_dot
 from lego_mlir.mlir.tile_ir.types import is_shared_tile
-from lego_mlir.mlir.tile_steps.iterations.rotation import Rotation, runs_at_least_once
+from lego_mlir.mlir.tile_steps.iterations.rotation import Rotation, runs_at_least
 from lego_mlir.mlir.tile_steps.kernels import body_of, following, loops_of, operations_of
 
 
@@ -102,7 +102,7 @@ def _overlap(step: TransformStep, loop: Any, dots: list[Any]) -> None:
     Raises:
         LegoError: it is not known to run once.
     """
-    if not runs_at_least_once(loop):
+    if not runs_at_least(loop, 1):
         raise step.error(
             "this loop is not known to run at least once",
             loop,

@@ -2,48 +2,69 @@
 
     scf.for %t = ... {
       %x = multiply(%t)                    a loop of asynchronous dots, and what follows from it
-      "lego.acquire"(%ring, %n)
-      "lego.put"(%ring, %n, %x)
-      "lego.commit"(%ring, %n)
+      scf.for %k = 0 to 4 {                or one put, without a loop
+        %part = "lego.extract_part"(%x, %k)
+        "lego.acquire"(%ring, %n * 4 + %k)
+        "lego.put"(%ring, %n * 4 + %k, %part)
+        "lego.commit"(%ring, %n * 4 + %k)
+      }
     }
 
 becomes
 
     %x0 = multiply(of the first iteration)
     scf.for %t = ... iter_args(%x = %x0) {
-      %d = "lego.dot_async"(...)           the first dot
-      "lego.acquire"(%ring, %n - 1)
-      "lego.put"(%ring, %n - 1, %x)        of the iteration before
-      "lego.commit"(%ring, %n - 1)
-      %next = multiply(%t)                 the rest
+      %d = "lego.dot_async"(...)           the first dot of the loop of dots, before it
+      %next = scf.for %i = 1 to ... {      the others
+        "lego.dot_async"(...)
+        scf.if %i - 1 < 4 { the part %i - 1 of the iteration before }
+        "lego.dot_wait"(...) {pending = 1}
+        ...
+      }
       yield %next
     }
-    "lego.acquire"(%ring, last) ...
+    scf.for %k = 0 to 4 { ... }            of the last iteration
 
-So tensor cores work while threads write a tile to shared memory. The tile is in registers until
-then. The loop must be known to run at least once. `pipeline_stores` makes such rings, and
-`overlap_iterations` or `overlap_dots` asynchronous dots.
+So tensor cores work while threads write a tile to shared memory, and while TMA stores one part the
+next one need not wait. The tile is in registers until then. What is put at once, or in more parts
+than the loop of dots is known to have iterations, is put behind the first dot. The loop must be known
+to run at least once. `pipeline_stores` makes such rings, and `overlap_iterations` or `overlap_dots`
+asynchronous dots.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.dialect import pipeline_operations as pipelines
+from lego_mlir.mlir.modules import operations_in
 from lego_mlir.mlir.schedule.transform_step import TransformStep, transform
-from lego_mlir.mlir.tile_steps.iterations.rotation import Rotation, runs_at_least_once
-from lego_mlir.mlir.tile_steps.kernels import body_of, loops_of, operations_of
+from lego_mlir.mlir.tile_passes.lower_tiles import build
+from lego_mlir.mlir.tile_steps.iterations.rotation import Rotation, runs_at_least
+from lego_mlir.mlir.tile_steps.kernels import (
+    body_of,
+    following,
+    integer,
+    last_of,
+    loops_of,
+    operations_of,
+)
+
+_LOOP, _BRANCH = "scf.for", "scf.if"
 
 
 @transform("overlap_stores")
 def overlap_stores(step: TransformStep) -> list[list[Any]]:
-    """Put what loops store one iteration late, behind their first dot."""
+    """Put what loops store one iteration late, part by part beside their dots."""
     for _, loop in loops_of(step):
+        if _is_of_parts(loop):
+            continue
         operations = operations_of(body_of(loop))
         late = _puts(operations)
         if not late:
             continue
-        dots = [op for op in operations if op.name == pipelines.DOT_ASYNC]
+        dots = _dots(operations)
         if not dots:
             raise step.error(
                 "the body of this loop begins no dot, during which tiles could be put into rings",
@@ -54,20 +75,67 @@ def overlap_stores(step: TransformStep) -> list[list[Any]]:
     return []
 
 
+def _dots(operations: list[Any]) -> list[Any]:
+    return [op for op in operations if op.name == pipelines.DOT_ASYNC]
+
+
 def _puts(operations: list[Any]) -> set[Any]:
-    """Return the operations that put tiles into rings."""
+    """Return the operations that put tiles into rings, and loops that do so part by part."""
     rings = {op.operands[0] for op in operations if op.name == pipelines.PUT}
-    return {op for op in operations if op.name in pipelines.PRODUCES and op.operands[0] in rings}
+    puts = {op for op in operations if op.name in pipelines.PRODUCES and op.operands[0] in rings}
+    return puts | {op for op in operations if _is_of_parts(op)}
+
+
+def _is_of_parts(op: Any) -> bool:
+    """Return whether an operation is a loop that puts the parts of a tile, and does nothing else."""
+    if op.name != _LOOP or list(op.results) or _bounds(op)[::2] != (0, 1):
+        return False
+    inside = operations_of(body_of(op))
+    has_loops = any(len(inner.regions) for inner in inside)
+    of_rings = {inner.name for inner in inside if inner.name in pipelines.OF_RING}
+    is_simple = not has_loops and not _dots(inside)
+    return is_simple and pipelines.PUT in of_rings and of_rings <= set(pipelines.PRODUCES)
+
+
+def _bounds(loop: Any) -> tuple[int | None, ...]:
+    """Return the bounds and the stride of a loop as far as they are constant."""
+    return tuple(integer(x) for x in list(loop.operands)[:3])
 
 
 def _overlap(step: TransformStep, loop: Any, late: set[Any], dot: Any) -> None:
     """Rewrite one loop."""
-    if not runs_at_least_once(loop):
+    if not runs_at_least(loop, 1):
         raise step.error(
             "this loop is not known to run at least once",
             loop,
             hint="its first iteration is in front of the loop: give it bounds that are "
             "constant, or at least one more than an index",
         )
-    Rotation(loop, late, dot).build()
+    rotation = Rotation(loop, late, dot)
+    rotation.build()
     step.erase(loop)
+    for op in rotation.late:
+        if op.name == _LOOP:
+            _spread(step, op)
+
+
+def _spread(step: TransformStep, parts: Any) -> None:
+    """Put parts in the iterations of the loop of dots behind their loop, if it has as many."""
+    block = operations_of(parts.block)
+    behind = (op for op in block[block.index(parts) + 1 :] if op.name == _LOOP)
+    loop = next((op for op in behind if _dots(operations_of(body_of(op)))), None)
+    count = list(parts.operands)[1]
+    if loop is None or not runs_at_least(loop, count):
+        return
+    dot = last_of(_dots(operations_of(body_of(loop))))
+    first, _, stride = list(loop.operands)[:3]
+    with ir.InsertionPoint(following(dot)), parts.location:
+        number = build.binary("subi", body_of(loop).arguments[0], first)
+        number = build.binary("divui", number, stride)
+        is_due = build.compare("ult", number, count)
+        branch = ir.Operation.create(_BRANCH, operands=[is_due], regions=2)
+        then = branch.regions[0].blocks.append()
+        body_of(parts).arguments[0].replace_all_uses_with(number)
+        for op in operations_of(body_of(parts)):
+            then.append(op)
+    step.erase(parts)

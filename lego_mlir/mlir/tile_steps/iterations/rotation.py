@@ -27,12 +27,14 @@ from lego_mlir.mlir.tile_steps.kernels import body_of, integer, operations_of
 from lego_mlir.mlir.tile_steps.scalars import is_scalar
 
 
-def runs_at_least_once(loop: Any) -> bool:
-    """Return whether a loop is known to run at least once."""
+def runs_at_least(loop: Any, count: Any) -> bool:
+    """Return whether a loop is known to have so many iterations, a number or an index."""
     reader = IndexReader()
-    low, high = list(loop.operands)[:2]
-    trips = construct.sub(reader.read(high), reader.read(low))
-    return prover.is_nonnegative(construct.sub(trips, 1))
+    low, high, stride = list(loop.operands)[:3]
+    least = count if isinstance(count, int) else reader.read(count)
+    span = construct.sub(reader.read(high), reader.read(low))
+    before = construct.mul(construct.sub(least, 1), reader.read(stride))
+    return prover.is_nonnegative(construct.sub(construct.sub(span, before), 1))
 
 
 class Rotation:
@@ -47,6 +49,7 @@ class Rotation:
         first: what values of the body are in the first iteration, before the new loop.
         inside: what they are in the new loop.
         made: the new loop.
+        late: the late operations in the new loop.
     """
 
     def __init__(self, loop: Any, late: set[Any], behind: Any) -> None:
@@ -64,6 +67,7 @@ class Rotation:
         self.first: dict[Any, Any] = {}
         self.inside: dict[Any, Any] = {}
         self.made: Any = None
+        self.late: list[Any] = []
 
     def _find_carried(self) -> list[Any]:
         """Return the values of early operations that late ones use and cannot compute again."""
@@ -142,7 +146,7 @@ class Rotation:
             before = {self._block.arguments[0]: build.binary("subi", variable, bounds[2])}
             before |= dict(zip(self._arguments, arguments, strict=False))
             before |= dict(zip(self._carried, arguments[count:], strict=True))
-            self._clone(self._late, before)
+            self.late = self._clone(self._late, before)
             self._clone(self._early[split:], now)
             early = self._next(now, arguments[:count], early=True)
             late = self._next(before, arguments[:count], early=False)
@@ -166,8 +170,9 @@ class Rotation:
         trips = build.binary("divui", span, stride)
         return build.binary("addi", low, build.binary("muli", trips, stride))
 
-    def _clone(self, operations: Sequence[Any], values: dict[Any, Any]) -> None:
-        """Clone operations in order, with new values for what they use."""
+    def _clone(self, operations: Sequence[Any], values: dict[Any, Any]) -> list[Any]:
+        """Clone operations in order, with new values for what they use; return the clones."""
+        made = []
         for op in operations:
             for x in used_by(op):
                 self._value(x, values)
@@ -177,6 +182,8 @@ class Rotation:
                     if operand in values:
                         inner.operands[k] = values[operand]
             values.update(zip(op.results, copy.results, strict=True))
+            made.append(copy.operation)
+        return made
 
     def _value(self, value: Any, values: dict[Any, Any]) -> Any:
         """Return the new value of one, for a scalar of the body computed again where needed."""

@@ -34,7 +34,7 @@ from lego_mlir.mlir.dialect import pipeline_operations as pipelines
 from lego_mlir.mlir.dialect import tile_operations as tiles
 from lego_mlir.mlir.schedule.transform_step import TransformStep, transform
 from lego_mlir.mlir.tile_ir.types import is_shared_tile
-from lego_mlir.mlir.tile_steps.iterations.rotation import Rotation, runs_at_least_once, used_by
+from lego_mlir.mlir.tile_steps.iterations.rotation import Rotation, runs_at_least, used_by
 from lego_mlir.mlir.tile_steps.kernels import body_of, loops_of, operations_of
 
 _DOTS = (tiles.DOT, pipelines.DOT_ASYNC)
@@ -68,7 +68,7 @@ def _skew(step: TransformStep, loop: Any, dots: list[Any]) -> None:
             loop,
             hint="a loop can be skewed whose first dot does not depend on the last one",
         )
-    if not runs_at_least_once(loop):
+    if not runs_at_least(loop, 1):
         raise step.error(
             "this loop is not known to run at least once",
             loop,

@@ -14,16 +14,23 @@ becomes
     "lego.store"(%t, %c, %i, %j)
     "lego.release"(%ring, %n)
 
-With `store_parts = 4` each of four slices of the tile is put and stored by itself, so that the ring
-is small. A store is rewritten if TMA can make it; each has a ring of `store_stages` stages, and
-with 0 stages threads store as before. `split_roles` gives the last three operations to a role of
-their own, so that those who have put a tile go on: in a persistent kernel to the next tile, while
-this one is stored.
+With `store_parts = 4` each of four parts of the tile is put and stored by itself, in a loop, so
+that the ring is small:
+
+    scf.for %k = 0 to 4 {
+      %part = "lego.extract_part"(%x, %k)
+      "lego.put"(%ring, %n * 4 + %k, %part)
+      ...
+    }
+
+A store is rewritten if TMA can make it; each has a ring of `store_stages` stages, and with 0 stages
+threads store as before. `split_roles` gives the last three operations to a role of their own, so
+that those who have put a tile go on: in a persistent kernel to the next tile, while this one is
+stored.
 """
 
 from __future__ import annotations
 
-from itertools import product
 from typing import Any
 
 from lego_mlir.analysis.distributed import block
@@ -75,11 +82,11 @@ def pipeline_stores(step: TransformStep) -> list[list[Any]]:
     return []
 
 
-def _slice_type(tile: Any, parts: int) -> Any:
-    """Return the type of one of several slices of a tile, of each of which every thread has some.
+def _part_type(tile: Any, parts: int) -> Any:
+    """Return the type of one of several parts of a tile, of each of which every thread has some.
 
     Raises:
-        LegoError: threads do not hold such slices.
+        LegoError: threads do not hold such parts.
     """
     shape, layout = shape_of(tile), layout_of(tile)
     assert layout is not None  # it is placed
@@ -103,7 +110,7 @@ def _pipeline(step: TransformStep, kernel: TileKernel, store: Any, stages: int, 
     if dialect.made_by(tile, tiles.RESTRICT) or dialect.FILLED not in kernel.launch.attributes:
         return
     try:
-        piece = _slice_type(tile, parts)
+        piece = _part_type(tile, parts)
         shape = tuple(piece.shape)
         kind = shared_tile_type(shape, element_of(tile), stage_layout(kernel, store, shape))
         boxes_of(kernel, store, kind)
@@ -113,25 +120,33 @@ def _pipeline(step: TransformStep, kernel: TileKernel, store: Any, stages: int, 
         ring = pipelines.make_ring(stages, kind)
     converted = store.operands[0]
     _, buffer, *origin = list(store.operands)
-    with ir.InsertionPoint(store), store.location:
-        before = number_of(step, kernel, store, [])
-        if parts > 1:
-            before = build.binary("muli", before, build.index(parts))
-        corners = product(*(range(0, n, m) for n, m in zip(shape_of(tile), shape, strict=True)))
-        for k, at in enumerate(corners):
-            number = build.binary("addi", before, build.index(k)) if k else before
-            part = tile if parts == 1 else tiles.extract_slice(piece, tile, at)
-            pipelines.acquire(ring, number)
-            pipelines.put(ring, number, part)
-            pipelines.commit(ring, number)
-            index = list(origin)
-            for dim, distance in zip(slice_of(store), at, strict=True):
-                if distance:
-                    index[dim] = build.binary("addi", index[dim], build.index(distance))
-            waited = pipelines.wait(ring, number)
-            dialect.store(waited, buffer, index, named_attributes(store))
-            pipelines.release(ring, number)
+    at, k = store, None
+    if parts > 1:
+        at, k = _loop(store, parts)
+    with ir.InsertionPoint(at), store.location:
+        number = number_of(step, kernel, at, [])
+        part = tile if k is None else tiles.extract_part(piece, tile, k)
+        pipelines.acquire(ring, number)
+        pipelines.put(ring, number, part)
+        pipelines.commit(ring, number)
+        if k is not None:
+            (divided,) = (d for d, n in enumerate(shape_of(tile)) if n != shape[d])
+            dim, distance = slice_of(store)[divided], build.index(shape[divided])
+            origin[dim] = build.binary("addi", origin[dim], build.binary("muli", k, distance))
+        waited = pipelines.wait(ring, number)
+        dialect.store(waited, buffer, origin, named_attributes(store))
+        pipelines.release(ring, number)
     step.erase(store)
     while converted != tile and not any(True for _ in converted.uses):
         unused, converted = converted.owner.operation, converted.owner.operands[0]
         step.erase(unused)
+
+
+def _loop(store: Any, count: int) -> tuple[Any, Any]:
+    """Build an empty loop before a store; return the end of its body, and its variable."""
+    with ir.InsertionPoint(store), store.location:
+        bounds = [build.index(n) for n in (0, count, 1)]
+        loop = ir.Operation.create("scf.for", operands=bounds, regions=1)
+        body = loop.regions[0].blocks.append(ir.IndexType.get(), arg_locs=[store.location])
+        with ir.InsertionPoint(body):
+            return ir.Operation.create("scf.yield"), body.arguments[0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from math import prod
 
-from lego_mlir.analysis.distributed.slices import slice_registers
+from lego_mlir.analysis.distributed.slices import part_registers, slice_registers
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.dialect import tile_operations as tiles
 from lego_mlir.mlir.tile_ir.types import is_shared_tile, layout_of
@@ -114,6 +114,23 @@ def _extract_slice(c: Checked) -> None:
     )
 
 
+def _extract_part(c: Checked) -> None:
+    tile, result = c.op.operands[0], c.op.results[0]
+    of, shape = c.shape(tile), c.shape(result)
+    c.same_element(result, c.element(tile), "a result")
+    c.require(
+        len(of) == len(shape) and all(n % m == 0 for n, m in zip(of, shape, strict=True)),
+        lambda: f"of {list(shape)} of a tile {list(of)}",
+        "the size of a part divides that of the tile along each dimension",
+    )
+    before, after = layout_of(tile), layout_of(result)
+    c.require(
+        before is None or after is None or part_registers(before, after) is not None,
+        lambda: f"from the layout '{before}' to '{after}'",
+        "each thread holds the elements of every part that it gets, in registers",
+    )
+
+
 CHECKS: Mapping[str, Callable[[Checked], None]] = {
     tiles.BROADCAST: _broadcast,
     tiles.RESHAPE: _reshape,
@@ -122,6 +139,7 @@ CHECKS: Mapping[str, Callable[[Checked], None]] = {
     tiles.SPLIT: _split,
     tiles.CONVERT: _convert,
     tiles.TAKE: _take,
+    tiles.EXTRACT_PART: _extract_part,
     tiles.EXTRACT_SLICE: _extract_slice,
 }
 """By the operation's name."""
