@@ -194,10 +194,18 @@ irdl.dialect @transform_lego {
     irdl.operands(kernels: %op, parameters: variadic %param)
   }
 
-  // Lets the tiles that loops put into rings be put one iteration late, behind the first dot.
+  // Lets the tiles that loops put into rings be put one iteration late, part by part beside its dots.
   irdl.operation @overlap_stores {
     %op = irdl.is !transform.any_op
     irdl.operands(loops: %op)
+  }
+
+  // Lets the dots of loops, which only add to what the loops carry in f32, begin at zero every
+  // `promote` iterations; threads add up these sums. 0 changes nothing.
+  irdl.operation @promote {
+    %op = irdl.is !transform.any_op
+    %param = irdl.is !transform.param<i64>
+    irdl.operands(loops: %op, parameters: variadic %param)
   }
 
   // Gives what fills the rings of kernels to a role of `producer_warps` further warps.

@@ -1,13 +1,14 @@
 // Dots that accumulate, by persistent CTAs: a GEMM, whose loads of a tile run while another is stored.
 //
 //   persistent            at most `ctas` CTAs run the programs of the grid one after another
+//   promote               sums of a few iterations are added in f32, outside of the tensor cores
 //   pipeline_loop         the operands of the dots of loops pass through rings of `stages` stages
 //   choose_copy_engines   TMA copies what it can
 //   multicast             CTAs of a cluster load what they have in common together
 //   pipeline_stores       TMA stores tiles, from rings of `store_stages` stages
 //   split_roles           warps of their own fill the rings, and store
 //   overlap_iterations    dots run on in the next iteration
-//   overlap_stores        tiles are put into rings while the next ones are multiplied
+//   overlap_stores        parts of a tile are put into rings while the next one is multiplied
 //
 // To change the parameters: `--param stages=4`. `--keep DIR` keeps each step.
 module attributes {transform.with_named_sequence} {
@@ -27,6 +28,14 @@ module attributes {transform.with_named_sequence} {
     "transform_lego.persistent"(%kernels, %ctas, %raster_group, %cluster)
         : (!transform.any_op, !transform.param<i64>, !transform.param<i64>, !transform.param<i64>)
         -> ()
+
+    // Iterations of which tensor cores add up the products before threads add them in f32; 0 for all.
+    %promote = "transform_lego.parameter"() {name = "promote", default = 0 : i64}
+        : () -> !transform.param<i64>
+    %sums = transform.structured.match ops{["scf.for"]} in %module
+        : (!transform.any_op) -> !transform.any_op
+    "transform_lego.promote"(%sums, %promote)
+        : (!transform.any_op, !transform.param<i64>) -> ()
 
     %loops = transform.structured.match ops{["scf.for"]} in %module
         : (!transform.any_op) -> !transform.any_op

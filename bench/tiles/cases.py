@@ -45,6 +45,17 @@ CASES = (
     pipelined_gemm(4864, 4096, 8192, (128, 176, 64), swap=True, store_stages=2, store_parts=2),
     pipelined_gemm(2112, 7168, 2048, (128, 240, 64), swap=True, store_stages=2, store_parts=5),
     pipelined_gemm(16384, 2048, 2048, **_IN_PARTS),
+    pipelined_gemm(8192, 8192, 512, (128, 224, 64), store_stages=4, store_parts=7),
+    *(
+        pipelined_gemm(m, n, k, **_IN_PARTS)
+        for m, n, k in (
+            (8192, 2048, 768),
+            (8192, 8192, 1024),
+            (12288, 4096, 1024),
+            (16384, 4096, 1536),
+            (4096, 8192, 2048),
+        )
+    ),
     *(cp_async_gemm(n, n, n) for n in (2048, 4096, 8192)),
     cp_async_gemm(4096, 4096, 1024),
     cp_async_gemm(1024, 1024, 4096, (128, 128, 64), (2, 2), 3),

@@ -127,6 +127,8 @@ PARAMS = "lego.params"
 """A dictionary of the parameters of the launch's own schedule, which `SCHEDULE` names there."""
 CLUSTER = "lego.cluster"
 """The number of CTAs along x that make a cluster."""
+REASSOCIATED = "lego.reassociated"
+"""On a kernel: sums are rounded in another order than the program's."""
 OWN_PROGRAMS = "lego.own_programs"
 """A unit attribute of a launch in clusters, of a kernel on tiles: each CTA runs a program of its
 own, instead of all CTAs of a cluster together."""

@@ -109,4 +109,4 @@ def _is_near(operations: list[Any], group: Collection[Any]) -> bool:
 def _may_pass(op: Any, group: Collection[Any]) -> bool:
     if op.name in pipelines.OF_RING:
         return op.operands[0] in group
-    return op.name.startswith(_BETWEEN)
+    return bool(op.name.startswith(_BETWEEN))

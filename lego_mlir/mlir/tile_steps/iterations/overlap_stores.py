@@ -27,13 +27,15 @@ becomes
 
 So tensor cores work while threads write a tile to shared memory, and while TMA stores one part the
 next one need not wait. The tile is in registers until then. What is put at once, or in more parts
-than the loop of dots is known to have iterations, is put behind the first dot. The loop must be known
-to run at least once. `pipeline_stores` makes such rings, and `overlap_iterations` or `overlap_dots`
-asynchronous dots.
+than the loop of dots is known to have iterations, is put behind the first dot. The loop must be
+known to run at least once. `pipeline_stores` makes such rings, and `overlap_iterations` or
+`overlap_dots` asynchronous dots.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from itertools import pairwise
 from typing import Any
 
 from lego_mlir.mlir.bindings import ir
@@ -64,18 +66,27 @@ def overlap_stores(step: TransformStep) -> list[list[Any]]:
         late = _puts(operations)
         if not late:
             continue
-        dots = _dots(operations)
-        if not dots:
+        behind = _beside_dots([op for op in operations if op not in late])
+        if behind is None:
             raise step.error(
                 "the body of this loop begins no dot, during which tiles could be put into rings",
                 loop,
                 hint="transform_lego.overlap_iterations, or overlap_dots, comes before this step",
             )
-        _overlap(step, loop, late, dots[0])
+        _overlap(step, loop, late, behind)
     return []
 
 
-def _dots(operations: list[Any]) -> list[Any]:
+def _beside_dots(operations: list[Any]) -> Any | None:
+    """Return the first dot of a block, or what stands before its first loop of dots."""
+    dots = _dots(operations)
+    if dots:
+        return dots[0]
+    pairs = pairwise(operations)
+    return next((before for before, op in pairs if _dots(operations_in(op))), None)
+
+
+def _dots(operations: Iterable[Any]) -> list[Any]:
     return [op for op in operations if op.name == pipelines.DOT_ASYNC]
 
 
@@ -87,7 +98,7 @@ def _puts(operations: list[Any]) -> set[Any]:
 
 
 def _is_of_parts(op: Any) -> bool:
-    """Return whether an operation is a loop that puts the parts of a tile, and does nothing else."""
+    """Return whether an operation is a loop that only puts the parts of a tile."""
     if op.name != _LOOP or list(op.results) or _bounds(op)[::2] != (0, 1):
         return False
     inside = operations_of(body_of(op))
@@ -102,7 +113,7 @@ def _bounds(loop: Any) -> tuple[int | None, ...]:
     return tuple(integer(x) for x in list(loop.operands)[:3])
 
 
-def _overlap(step: TransformStep, loop: Any, late: set[Any], dot: Any) -> None:
+def _overlap(step: TransformStep, loop: Any, late: set[Any], behind: Any) -> None:
     """Rewrite one loop."""
     if not runs_at_least(loop, 1):
         raise step.error(
@@ -111,7 +122,7 @@ def _overlap(step: TransformStep, loop: Any, late: set[Any], dot: Any) -> None:
             hint="its first iteration is in front of the loop: give it bounds that are "
             "constant, or at least one more than an index",
         )
-    rotation = Rotation(loop, late, dot)
+    rotation = Rotation(loop, late, behind)
     rotation.build()
     step.erase(loop)
     for op in rotation.late:

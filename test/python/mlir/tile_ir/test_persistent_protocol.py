@@ -12,7 +12,8 @@ from lego_mlir.diagnostics import LegoError
 from lego_mlir.hardware.targets import Target
 from lego_mlir.mlir.context import Source
 
-GRID = Path(__file__).resolve().parents[3] / "tile_steps" / "Inputs" / "grid.mlir"
+INPUTS = Path(__file__).resolve().parents[3] / "tile_steps" / "Inputs"
+GRID = INPUTS / "grid.mlir"
 PARAMETERS = {
     "ctas": 2,
     "cluster": 2,
@@ -104,6 +105,21 @@ def test_the_verifier_refuses(text: str, name: str) -> None:
         _ = _compilation(broken).placed
     assert said in caught.value.message
     assert caught.value.location is not None
+
+
+def test_each_part_is_put_once() -> None:
+    parameters = {"ctas": 2, "store_stages": 2, "store_parts": 4}
+    text = (INPUTS / "deep_grid.mlir").read_text()
+    made = _compilation(text, schedule="persistent", parameters=parameters).text("placed")
+    (guard,) = re.findall(r"%\d+ = arith\.cmpi ult, %\d+, %c4\w* : index", made)
+    few = f"%few = arith.constant 3 : index\n{re.sub('%c4.*', '%few : index', guard)}"
+    for wrong, said in (
+        (few, "in the next iteration, where tile"),
+        (guard.replace("ult", "ule"), "'scf.if' whose two ways use rings differently"),
+    ):
+        with pytest.raises(LegoError) as caught:
+            _ = _compilation(made.replace(guard, wrong)).placed
+        assert said in caught.value.message
 
 
 def test_ctas_of_a_cluster_have_as_many_tiles() -> None:

@@ -1,0 +1,37 @@
+// Tensor cores add up the products of a few iterations; threads add these sums.
+// RUN: %legoc %S/Inputs/deep_grid.mlir --schedule=persistent --param promote=5 --emit=placed --keep %t -o %t.out
+// RUN: FileCheck %s < %t/07-promote.mlir
+// RUN: %legoc %S/Inputs/deep_grid.mlir --schedule=persistent --param ctas=4 --param promote=1 --param store_stages=2 --param store_parts=4 --check-each-step | FileCheck %s --check-prefix=STEPS
+// RUN: %legoc %S/Inputs/deep_grid.mlir --schedule=persistent --param ctas=2 --param promote=1 --param store_stages=2 --param store_parts=4 --emit=placed | FileCheck %s --check-prefix=PARTS
+// RUN: not %legoc %S/Inputs/deep_grid.mlir --schedule=persistent --param promote=2 --emit=placed 2>&1 | FileCheck %s --check-prefix=DIVIDES
+// RUN: not %legoc %S/Inputs/attention.mlir --schedule=persistent --param promote=4 --emit=placed 2>&1 | FileCheck %s --check-prefix=CHAINED
+
+// CHECK:      %[[SUM:[^ ]+]] = scf.for %[[J:[^ ]+]] = %c0{{.*}} to %c1{{.*}} step %c1{{.*}} iter_args(%[[TOTAL:[^ ]+]] = %
+// CHECK:      %[[ZERO:[^ ]+]] = arith.constant dense<0.0
+// CHECK:      %[[PART:[^ ]+]] = scf.for %[[K:[^ ]+]] = %c0{{.*}} to %c5{{.*}} iter_args(%[[C:[^ ]+]] = %[[ZERO]])
+// CHECK:      %[[FIRST:[^ ]+]] = arith.muli %[[J]], %c5
+// CHECK-NEXT: %[[I:[^ ]+]] = arith.addi %[[FIRST]], %[[K]]
+// CHECK:      %[[D:[^ ]+]] = "lego.dot"({{.*}}, %[[C]])
+// CHECK-NEXT: scf.yield %[[D]]
+// CHECK:      %[[NEXT:[^ ]+]] = arith.addf %[[TOTAL]], %[[PART]]
+// CHECK-NEXT: scf.yield %[[NEXT]]
+// CHECK:      arith.truncf %[[SUM]]
+// CHECK:      lego.reassociated
+
+// STEPS:      the schedule: the largest error
+// STEPS:      lowering, run in the simulator (late):
+// STEPS:      lowering, run in the simulator (early):
+// STEPS:      lowering, run in the simulator (random):
+
+// A tile's parts are put into the ring while the next tile's sums are made.
+// PARTS:      scf.for %{{[^ ]+}} = {{.*}} iter_args(%[[X:[^ ]+]] = %
+// PARTS:      scf.for
+// PARTS:      "lego.dot_async"
+// PARTS:      scf.if
+// PARTS:      "lego.extract_part"(%[[X]],
+// PARTS:      "lego.dot_wait"({{.*}}) {pending = 0
+// PARTS:      arith.addf
+
+// DIVIDES:    error: promote: the loop has 5 iterations, which are no multiple of 2
+// DIVIDES:    hint: --param promote=1
+// CHAINED:    error: promote: no loop has dots that only add to what it carries in f32
