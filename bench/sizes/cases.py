@@ -19,8 +19,10 @@ LAYERS = ((4096, 4096), (14336, 4096), (4096, 14336))
 
 ROWS = (1, 16, 64, 100, 128, 500, 1024, 3000, 4096, 8192)
 
-STATIC, FEW, MANY, SAME = "static", "4 configs", "16 configs", "same config"
-_CONFIGS = {FEW: 4, MANY: 16}
+FEW_ROWS = (1, 4, 8, 16, 32)
+"""Rows that kernels for few rows take, of a B whose columns are contiguous."""
+
+STATIC, RUN_TIME = "static", "run time"
 _L2_BYTES = 1 << 26
 """Matrices B that are rotated have more bytes together than the L2 cache."""
 
@@ -57,48 +59,47 @@ def cases() -> Iterator[ContenderCase]:
             unit="GB/s",
         )
     for n, k in LAYERS:
-        for m in ROWS:
+        for m, order in (*((m, "row") for m in ROWS), *((m, "col") for m in FEW_ROWS)):
             yield ContenderCase(
-                name=f"matmul {m}x{n}x{k}",
+                name=f"matmul {m}x{n}x{k}" + ", B by col" * (order == "col"),
                 figure="rows at run time",
                 printed={},
-                kernels=partial(_kernels, m, n, k),
-                contenders=partial(_contenders, m, n, k),
+                kernels=partial(_kernels, m, n, k, order),
+                contenders=partial(_contenders, m, n, k, order),
                 work=2.0 * m * n * k,
                 unit="TFLOP/s",
             )
 
 
 @cache
-def _of_any_rows(n: int, k: int, configs: int, config: Any = None) -> Any:
+def _of_any_rows(n: int, k: int, order: str) -> Any:
     from lego_mlir.kernels import matmul
 
-    return matmul(None, n, k, target="sm_90a", configs=configs, config=config)
+    return matmul(None, n, k, b=_layout(k, n, order), target="sm_90a")
 
 
-def _kernels(m: int, n: int, k: int) -> Mapping[str, Any]:
-    from lego_mlir import OrderBy, Row
-    from lego_mlir.hardware.targets import Target
-    from lego_mlir.kernels import WgmmaConfig, matmul
-    from lego_mlir.kernels.gemm.planner import plan
-    from lego_mlir.kernels.gemm.problem import Problem
+def _layout(k: int, n: int, order: str) -> Any:
+    """Return the layout of B."""
+    from lego_mlir import Col, OrderBy, Row
 
-    found: dict[str, Any] = {STATIC: matmul(m, n, k, target="sm_90a")}
-    for name, configs in _CONFIGS.items():
-        found[name] = _Sized(_of_any_rows(n, k, configs), m)
-    layouts = [OrderBy(Row(*sizes)) for sizes in ((m, k), (k, n), (m, n))]
-    config = plan(Problem(m, n, k, "f16", "f16"), layouts, Target.parse("sm_90a")).config
-    if isinstance(config, WgmmaConfig) and not config.sums_through_l2:
-        found[SAME] = _Sized(_of_any_rows(n, k, 1, config), m)
-    return found
+    return OrderBy((Row if order == "row" else Col)(k, n))
 
 
-def _contenders(m: int, n: int, k: int, built: Built) -> Contenders:
+def _kernels(m: int, n: int, k: int, order: str) -> Mapping[str, Any]:
+    from lego_mlir.kernels import matmul
+
+    static = matmul(m, n, k, b=_layout(k, n, order), target="sm_90a")
+    return {STATIC: static, RUN_TIME: _Sized(_of_any_rows(n, k, order), m)}
+
+
+def _contenders(m: int, n: int, k: int, order: str, built: Built) -> Contenders:
     torch = built.torch
     a = torch.randn(m, k, device="cuda", dtype=torch.float16)
     b = torch.randn(k, n, device="cuda", dtype=torch.float16)
     c = torch.empty(m, n, device="cuda", dtype=torch.float16)
-    copies = [b, *(b.clone() for _ in range(_L2_BYTES // (2 * n * k)))]
+    copies = [b.clone() for _ in range(1 + _L2_BYTES // (2 * n * k))]
+    if order == "col":
+        copies = [each.T.contiguous().T for each in copies]
     expected = (a.float() @ b.float()).half()
     calls = {
         path.stem: _rotated([built.ours(path.stem, a, each, c) for each in copies])

@@ -67,11 +67,6 @@ class RunTimeRows:
         """The symbol, with what is known of its greatest value."""
         return Sym(self.symbol.name, self.symbol.lo, self.most, self.symbol.divisors)
 
-    @property
-    def largest(self) -> Int:
-        """The greatest number of rows; the symbol if there is none."""
-        return self.symbol if self.most is None else self.most
-
     def within(self, chosen: Plan, rows: Int) -> Problem:
         """Return the problem of a plan with another number of rows of A."""
         changed: dict[str, Any] = {"n" if chosen.is_transposed else "m": rows}
@@ -92,10 +87,9 @@ def build(
         LegoError: the rasterization does not fit, or C has too many tiles.
     """
     config, done, extra = chosen.config, chosen.remedies, dict(request.operands)
-    problem = largest = bounded = chosen.problem
+    problem = bounded = chosen.problem
     if rows is not None:
-        problem, largest = rows.within(chosen, rows.symbol), rows.within(chosen, rows.largest)
-        bounded = rows.within(chosen, rows.bounded)
+        problem, bounded = (rows.within(chosen, n) for n in (rows.symbol, rows.bounded))
     dtype = request.types["a"].dtype
     repitched = done.repitched
     given = {name: kind.layout for name, kind in request.types.items()}
@@ -114,7 +108,7 @@ def build(
             f"{MAX_GRID_DIMS[0]} CTAs",
             hint="multiply parts of the matrices",
         )
-    workspaces = config.workspaces(largest, request.accumulator)
+    workspaces = config.workspaces(problem, request.accumulator)
     gemm = TiledGemm(
         problem,
         config,

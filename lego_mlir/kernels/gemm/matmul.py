@@ -55,7 +55,7 @@ def matmul(
     promote: int = 0,
     alignment: int = ALIGNMENT,
     tune: bool | None = None,
-    configs: int = 4,
+    configs: int | None = None,
 ) -> Kernel | KernelSequence | KernelChoice:
     """Return a kernel that computes C = A B, or a batch of such GEMMs.
 
@@ -99,7 +99,8 @@ def matmul(
         tune: whether the GPU in this machine times the best five configs by their estimates, unless
             it did before; see `kernels.gemm.tuner`. By default if `LEGO_MLIR_TUNE` is 1. Nothing is
             timed if the caller gives a config, a schedule or `promote`.
-        configs: with m = `None` the configs that are compiled at most, in a range of rows each.
+        configs: with m = `None` the configs that are compiled at most, each when rows first need
+            it. By default as many as are estimated to save 2 % of the time for some rows.
 
     Raises:
         LegoError: a size, a type or a layout is wrong, or the target has no such instruction.

@@ -14,7 +14,7 @@ becomes, for the consumer threads of every CTA,
 
 Threads of the same id hold the same elements of the tile in every CTA. So elements go from thread
 to thread, four at a time, and nobody needs their position in the tile. The layout of the sums has
-the dimensions slice (one if all add to the same), tile, quad, thread and element: 16 bytes of
+the dimensions tile, slice (one if all add to the same), quad, thread and element: 16 bytes of
 adjacent threads are adjacent.
 
 The barriers and the atomic operation order all of it: what a thread adds comes before its CTA's
@@ -36,8 +36,9 @@ from typing import Any
 
 import numpy as np
 
-from lego_mlir.algebra import OrderBy, Row
+from lego_mlir.algebra import OrderBy, Row, size_symbol
 from lego_mlir.hardware.limits import MMA_COLUMNS, MMA_ROWS, WARP_THREADS, WARPGROUP_WARPS
+from lego_mlir.index import Int
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import arith, ir, memref, scf, vector
 from lego_mlir.mlir.emit import nvvm
@@ -45,7 +46,7 @@ from lego_mlir.mlir.fragments.thread_fragment import FragmentValue, as_values
 from lego_mlir.mlir.fragments.warps import Thread
 from lego_mlir.mlir.modules import operations_in
 from lego_mlir.mlir.schedule.transform_step import TransformStep
-from lego_mlir.mlir.tiles.accesses import alloc, apply, constant
+from lego_mlir.mlir.tiles.accesses import Sizes, alloc, apply, constant
 from lego_mlir.mlir.tiles.pointers import beyond, element_bytes, i32_constant
 from lego_mlir.mlir.tiles.structure import keep_rolled
 
@@ -93,11 +94,15 @@ class SliceSums:
         self._in_order = dialect.IN_ORDER in op.attributes
         self._slices = int(ir.IntegerAttr(op.attributes[dialect.SLICES]).value)
         places = self._slices if self._in_order else 1
-        held = int(np.prod(sums.shape))
-        if held % (rows * columns * places) or sums.element_type != kind.element_type:
+        of_tile = rows * columns * places
+        first, *others = sums.shape
+        is_open = sums.is_dynamic_dim(0)
+        held = int(np.prod(others)) * (1 if is_open else first)
+        if held % of_tile or sums.element_type != kind.element_type:
             raise step.error(f"the sums of tiles of {kind} do not fit {sums}", op)
-        tiles = held // (rows * columns * places)
-        self._sums = OrderBy(Row(places, tiles, self._quads.size, self._threads, _QUAD))
+        self._open = size_symbol("tiles") if is_open else None
+        tiles: Int = held // of_tile if self._open is None else self._open
+        self._sums = OrderBy(Row(tiles, places, self._quads.size, self._threads, _QUAD))
         self._element = kind.element_type
         self._vector = ir.VectorType.get([_QUAD], self._element)
         self._size = element_bytes(self._element)
@@ -115,7 +120,7 @@ class SliceSums:
         """
         _, tile, k_slice, sums, arrivals = self._op.operands
         thread = apply(self._in_cta, self._place)
-        own = self._first(sums, [k_slice if self._in_order else 0, tile, 0, thread, 0])
+        own = self._first(sums, [tile, k_slice if self._in_order else 0, 0, thread, 0])
         for row, column, at in self._each(own):
             values = self._quad(accumulator, row, column)
             if self._in_order:
@@ -138,7 +143,7 @@ class SliceSums:
         with ir.InsertionPoint(self._guard.then_block):
             scf.YieldOp([])
         if self._in_order:
-            quads = self._summed(lambda k: self._first(sums, [k, tile, 0, thread, 0]))
+            quads = self._summed(lambda k: self._first(sums, [tile, k, 0, thread, 0]))
         else:
             quads = [self._loaded(at) for _, _, at in self._each(own)]
             self._clear(own)
@@ -174,7 +179,10 @@ class SliceSums:
 
     def _first(self, sums: Any, index: Sequence[Any]) -> Any:
         """Return the pointer to the quad of an index in the layout of the sums."""
-        return self._pointer(sums, apply(self._sums, index), self._size)
+        known: Sizes = ()
+        if self._open is not None:
+            known = ((self._open.name, memref.DimOp(sums, constant(0)).result),)
+        return self._pointer(sums, apply(self._sums, index, known), self._size)
 
     def _loaded(self, at: Any) -> list[Any]:
         """Load four elements."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,8 +15,9 @@ from lego_mlir import kernels
 from lego_mlir.algebra import Col, Layout, OrderBy, RegP, Row, size_symbol
 from lego_mlir.artifact import TensorMapParameter
 from lego_mlir.diagnostics import LegoError
+from lego_mlir.frontend import KernelChoice
 from lego_mlir.kernels import GemvConfig, WgmmaConfig
-from lego_mlir.kernels.gemm.any_rows.cover import cover, samples
+from lego_mlir.kernels.gemm.any_rows.cover import MOST_SAMPLED, Cover, Times, cover, samples
 from lego_mlir.kernels.gemm.config import GemmConfig
 
 M = size_symbol("M")
@@ -38,13 +40,17 @@ def _stored(x: Array, order: str) -> Array:
 
 
 def _multiplied(
-    function: Any, rows: int, orders: Sequence[str] = ("row", "row", "row"), lead: Any = ()
+    function: Any,
+    rows: int,
+    orders: Sequence[str] = ("row", "row", "row"),
+    lead: Any = (),
+    columns: int = N,
 ) -> int:
     """Compare a GEMM of some rows with NumPy's; return the classes that are compiled so far."""
     rng = np.random.default_rng(rows)
     a = rng.standard_normal((*lead, rows, K)).astype(np.float16)
-    b = rng.standard_normal((*lead, K, N)).astype(np.float16)
-    c = _stored(np.full((*lead, rows, N), np.nan, np.float16), orders[2])
+    b = rng.standard_normal((*lead, K, columns)).astype(np.float16)
+    c = _stored(np.full((*lead, rows, columns), np.nan, np.float16), orders[2])
     function(_stored(a, orders[0]), _stored(b, orders[1]), c, device="sim")
     np.testing.assert_allclose(c, a.astype(np.float32) @ b.astype(np.float32), atol=0.05)
     return len(function.classes())
@@ -85,21 +91,40 @@ def test_one_artifact_serves_all_rows(config: WgmmaConfig) -> None:
         assert _multiplied(multiply, rows) == 1
 
 
-def test_slices_through_the_l2_cache() -> None:
-    """Workspaces are as large as the rows of a range need, and are left as they were."""
-    multiply = kernels.matmul(None, 64, 2048, target="sm_90a")
-    sizes = [8, 50, 16, 64]
-    found = [multiply.compile("sm_90a", sizes={"M": rows}) for rows in sizes]
-    assert any(artifact.workspaces for artifact in found)
-    for rows, artifact in zip(sizes, found, strict=True):
-        if not artifact.workspaces:
-            continue
-        rng = np.random.default_rng(rows)
-        a = rng.standard_normal((rows, 2048)).astype(np.float16)
-        b = rng.standard_normal((2048, 64)).astype(np.float16)
-        c = np.full((rows, 64), np.nan, np.float16)
-        multiply(a, b, c, device="sim")
-        np.testing.assert_allclose(c, a.astype(np.float32) @ b.astype(np.float32), atol=0.2)
+@pytest.mark.parametrize("deterministic", [False, True])
+def test_slices_through_the_l2_cache(deterministic: bool) -> None:
+    """Workspaces are as large as the rows of a launch need, and are left as they were."""
+    config = replace(
+        SMALL, split_k=2, split_k_through="l2", swap_ab=True, deterministic=deterministic
+    )
+    multiply = kernels.matmul(None, N, K, config=config, target="sm_90a")
+    for rows in (64, 1, 270, 64):
+        assert _multiplied(multiply, rows) == 1
+    sums, arrivals = multiply.compile("sm_90a").workspaces
+    assert not any(isinstance(n, int) for n in (*sums.shape, *arrivals.shape))
+
+
+@pytest.mark.parametrize(
+    ("b", "config"),
+    [
+        ("row", GemvConfig((64, 8, 64), (1, 4), 1, swap_ab=True)),
+        ("col", GemvConfig((16, 16, 256), (1, 4), 1, swap_ab=True, split_k=2)),
+    ],
+)
+def test_few_rows(b: str, config: GemvConfig) -> None:
+    """The kernel for few rows has as many columns of CTAs as the rows need."""
+    layout = _layout(b, K, N)
+    multiply = kernels.matmul(None, N, K, b=layout, config=config, target="sm_90a")
+    for rows in (1, 9, 32):
+        assert _multiplied(multiply, rows, ("row", b, "row")) == 1
+
+
+def test_few_columns() -> None:
+    """A C of few columns and any rows is computed by the same kernel, without swapped operands."""
+    config = GemvConfig((16, 8, 128), (1, 4), 1)
+    multiply = kernels.matmul(None, 8, K, config=config, target="sm_90a")
+    for rows in (5, 100):
+        assert _multiplied(multiply, rows, columns=8) == 1
 
 
 def test_epilogue_and_operands() -> None:
@@ -150,32 +175,67 @@ def test_rows_of_columns_that_tma_does_not_take() -> None:
     assert (c == 133).all()
 
 
+@pytest.mark.parametrize("configs", [None, 4])
 @pytest.mark.parametrize("target", ["sm_80", "sm_90a"])
-def test_few_configs_for_all_rows(target: str) -> None:
-    """Two hundred numbers of rows take at most four configs, and the last one takes any."""
-    multiply = kernels.matmul(None, 4096, 4096, target=target)
+def test_configs_for_all_rows(target: str, configs: int | None) -> None:
+    """The last config takes any rows; each is made once, and no more than the caller allows."""
+    multiply = kernels.matmul(None, 4096, 4096, target=target, configs=configs)
+    assert isinstance(multiply, KernelChoice)
     rng = np.random.default_rng(0)
     sizes = [int(n) for n in np.exp(rng.uniform(0, np.log(10000), 200))]
-    functions = {id(multiply.function_for({"M": rows})) for rows in sizes}  # type: ignore[union-attr]
-    assert 1 < len(functions) <= 4
-    largest = multiply.function_for({"M": 1 << 20})  # type: ignore[union-attr]
-    assert largest is multiply.function_for(None)  # type: ignore[union-attr]
+    functions = {id(multiply.function_for({"M": rows})) for rows in sizes}
+    assert 1 < len(functions) <= (configs or 50)
+    largest = multiply.function_for({"M": 1 << 20})
+    assert largest is multiply.function_for(None)
     assert not largest.run_time_sizes.bounds
     assert "M <= " in multiply.explain()
 
 
+@pytest.mark.parametrize(("n", "k", "b"), [(4096, 4096, "row"), (1024, 1024, "col")])
+def test_rows_take_the_config_of_the_kernel_that_knows_them(n: int, k: int, b: str) -> None:
+    """The chosen config is that of the static kernel, or is estimated to be as fast."""
+    layout = _layout(b, k, n)
+    multiply = kernels.matmul(None, n, k, b=layout, target="sm_90a")
+    lines = [line.split(maxsplit=3) for line in multiply.explain().splitlines()[1:]]
+    found = []
+    for rows in (1, 16, 64, 128, 1024, 3000, 4096, 8192):
+        *_, config = next(x for x in lines if x[0] == "above" or rows <= int(x[2]))
+        static = kernels.matmul(rows, n, k, b=layout, target="sm_90a").explain()
+        found.append(config.split(", raster")[0] in static)
+    assert sum(found) >= 6
+
+
 def test_a_cover_is_as_good_as_its_number_of_configs_allows() -> None:
     """With as many configs as there are best ones every sample takes its best one."""
-    by_rows = {n: WgmmaConfig((64, 8 * (1 + n % 5), 64), 1, 4) for n in {*samples(), *samples(16)}}
+    by_rows = {n: WgmmaConfig((64, 8 * (1 + n % 5), 64), 1, 4) for n in range(1, MOST_SAMPLED + 1)}
 
-    def estimate(rows: int, configs: Sequence[GemmConfig]) -> list[float]:
-        return [1.0 + abs(by_rows[rows].tile[1] - config.tile[1]) for config in configs]
+    def estimate(rows: Sequence[int], configs: Sequence[GemmConfig]) -> Times:
+        return np.array(
+            [[1.0 + abs(by_rows[n].tile[1] - config.tile[1]) for config in configs] for n in rows]
+        )
 
-    found = cover(by_rows.__getitem__, estimate, lambda _: False, 5)
-    assert all(found.candidates[found.choose(n)].config == by_rows[n] for n in samples(16))
-    few = cover(by_rows.__getitem__, estimate, lambda config: config.tile[1] == 24, 1)
-    assert [c.config.tile[1] for c in few.candidates] != [24]
-    assert few.most(0) is None
+    def chosen(found: Cover, rows: int) -> GemmConfig:
+        return found.candidates[found.choose(rows)].config
+
+    found = cover(by_rows.__getitem__, estimate, lambda config: 64, None)
+    assert len(found.candidates) == 5
+    assert all(chosen(found, n) == by_rows[n] for n in (*samples(), 64 * 99))
+    one = cover(by_rows.__getitem__, estimate, lambda config: 64, 1)
+    assert one.most(0) is None
+    assert one.candidates[0].config.tile[1] == 24
+
+
+def test_a_tuned_config_is_kept_for_its_rows() -> None:
+    """Where estimates say that another config is faster, the tuned table knows better."""
+    usual, tuned = (WgmmaConfig((64, n, 64), 1, 4) for n in (64, 128))
+
+    def estimate(rows: Sequence[int], configs: Sequence[GemmConfig]) -> Times:
+        return np.array([[1.0 if config == usual else 1.01 for config in configs] for _ in rows])
+
+    found = cover(lambda n: tuned if n == 64 else usual, estimate, lambda config: 64, None)
+    assert found.candidates[found.choose(64)].config == tuned
+    assert found.candidates[found.choose(63)].config == tuned
+    assert all(found.candidates[found.choose(n)].config == usual for n in (32, 65, 1 << 20))
 
 
 def test_a_layout_that_promises_multiples() -> None:
@@ -190,13 +250,12 @@ def test_a_layout_that_promises_multiples() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"schedule": "gemv"}, "'gemv' is for a number of rows or columns that is known"),
-        ({"config": GemvConfig((8, 128, 64), 4, 2)}, "'gemv' is for a number of rows"),
+        ({"schedule": "gemv"}, "'gemv' is for few rows, and only the launch knows"),
         ({"tune": True}, "tune=True, and only the launch knows the rows"),
         ({"configs": 0}, "configs = 0; at least one is compiled"),
         (
-            {"config": WgmmaConfig((128, 64, 64), 2, 3, split_k=2, split_k_through="l2")},
-            "adds slices in a workspace, whose size depends on rows",
+            {"config": GemvConfig((64, 8, 64), (1, 4), 1, swap_ab=True, packs_b=True)},
+            "needs to know how rows lie in chunks",
         ),
         ({"operands": {"x": lg.Tensor["f32", "P, 1"]}}, "the operand 'x' has the sizes \\[P, 1\\]"),
         ({"a": OrderBy(Row(64, K))}, r"the layout a = .* has the sizes \[64, 200\]"),

@@ -61,7 +61,7 @@ def test_a_batch_has_sums_for_each_tile() -> None:
     kernel = matmul(72, 32, 192, batch=3, config=CONFIG)
     assert isinstance(kernel, KernelSequence)
     assert kernel.workspaces["slice_arrivals"].shape == (6,)
-    assert kernel.workspaces["slice_sums"].shape == (6 * 64 * 32,)
+    assert kernel.workspaces["slice_sums"].shape == (6, 64 * 32)
     check(kernel)
 
 

@@ -1,7 +1,8 @@
-"""The choice of a few configs for all numbers of rows.
+"""The choice of configs for all numbers of rows.
 
 For sampled numbers of rows the best config is known, and the model estimates how long every other
-one takes there. The few configs are those with which no sample takes much longer than it could.
+one takes there. Of the best ones those are chosen with which no sample takes much longer than it
+could.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import count, takewhile
+from itertools import count, pairwise, takewhile
 
 import numpy as np
 import numpy.typing as npt
@@ -20,17 +21,22 @@ MOST_SAMPLED = 1 << 14
 """The greatest number of rows that is sampled. More rows take the config of these: a GEMM of that
 size has so many tiles that the last wave counts for little."""
 
-_STEPS_PER_DOUBLING = 5
-_RANGES_PER_DOUBLING = 16
-"""Samples of rows among which configs are chosen, and those among which ranges are divided."""
+_STEPS_PER_DOUBLING = 16
+"""Sampled rows from a power of two to the next one."""
 
 _FEW = 8
 """Rows up to which every number is sampled; further samples are multiples of it."""
 
+_MOST_TILES = 128
+"""Ranges end where a tile of some config does, down to so many tiles from the top of C."""
+
 _NORM = 8.0
 """The exponent that joins the slowdowns of samples: the worst count most."""
 
-Ratios = npt.NDArray[np.float64]
+_NEAR = 1.02
+"""A config is worth its compilation if some rows take longer than this times as long without it."""
+
+Times = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,57 +79,69 @@ class Cover:
         ]
 
 
-def samples(per_doubling: int = _STEPS_PER_DOUBLING) -> list[int]:
-    """Return the numbers of rows that are sampled."""
-    steps = (round(2 ** (k / per_doubling)) for k in count())
-    above = (-(-n // _FEW) * _FEW for n in takewhile(lambda n: n <= MOST_SAMPLED, steps))
-    return sorted({*range(1, _FEW), *above})
+def samples() -> list[int]:
+    """Return the numbers of rows that are sampled: those that users like, of few binary digits."""
+    powers = takewhile(lambda n: n < MOST_SAMPLED, (_FEW << k for k in count()))
+    above = {n + n * k // _STEPS_PER_DOUBLING for n in powers for k in range(_STEPS_PER_DOUBLING)}
+    return sorted({*range(1, _FEW), *(n for n in above if n % _FEW == 0), MOST_SAMPLED})
 
 
 def cover(
     best: Callable[[int], GemmConfig],
-    estimate: Callable[[int, Sequence[GemmConfig]], Sequence[float]],
-    is_bounded: Callable[[GemmConfig], bool],
-    most_configs: int,
+    estimate: Callable[[Sequence[int], Sequence[GemmConfig]], Times],
+    tile_rows: Callable[[GemmConfig], int],
+    most_configs: int | None,
 ) -> Cover:
-    """Return at most `most_configs` configs for all numbers of rows.
+    """Return configs for all numbers of rows.
+
+    A sample takes its best config if that is chosen, other rows the one with the best estimate.
 
     Args:
         best: returns the best config for a number of rows.
-        estimate: returns the times that configs take for a number of rows.
-        is_bounded: says which configs need to know the most rows.
-        most_configs: 1 or more.
+        estimate: returns the times that configs take, for each number of rows a row.
+        tile_rows: returns the rows of a config's tile.
+        most_configs: 1 or more; `None` for as many as are worth their compilation.
     """
     rows = samples()
-    found = {best(n): n for n in reversed(rows)}
-    candidates = [Candidate(config, n) for config, n in found.items()]
-    times = np.array([estimate(n, list(found)) for n in rows])
-    times[-1, [is_bounded(c.config) for c in candidates]] = np.inf
-    chosen = _chosen(times / times.min(axis=1, keepdims=True), most_configs)
-    candidates = [candidates[k] for k in chosen]
-    configs = [c.config for c in candidates]
-    rows = samples(_RANGES_PER_DOUBLING)
-    times = np.array([estimate(n, configs) for n in rows])
-    times[-1, list(map(is_bounded, configs))] = np.inf
-    number = [int(k) for k in times.argmin(axis=1)]
-    used = list(dict.fromkeys(reversed(number)))[::-1]
-    ends = [k for k in range(len(rows) - 1) if number[k] != number[k + 1]]
+    best_of = [best(n) for n in rows]
+    first = dict(zip(reversed(best_of), reversed(rows), strict=True))
+    configs = list(first)
+    own = [configs.index(config) for config in best_of]
+    times = estimate(rows, configs)
+    best_times = times[range(len(rows)), own]
+    ratios = times / best_times[:, None]
+    # The tuned table knows better than estimates where one is less than that of the best config.
+    is_tuned = times.min(axis=1) < best_times
+    ratios[is_tuned] = _NEAR * np.maximum(ratios, 1 / ratios)[is_tuned]
+    ratios[range(len(rows)), own] = 1.0
+    chosen = _chosen(ratios, len(configs) if most_configs is None else most_configs)
+    sizes = {tile_rows(configs[k]) for k in chosen}
+    multiples = {size * n for size in sizes for n in range(1, _MOST_TILES + 1)}
+    ends = sorted({*rows, *(n for n in multiples if n < MOST_SAMPLED)})
+    found = estimate(ends, [configs[k] for k in chosen]).argmin(axis=1)
+    number = {end: chosen[k] for end, k in zip(ends, found, strict=True)}
+    number |= {n: k for n, k in zip(rows, own, strict=True) if k in chosen}
+    used = list(dict.fromkeys(reversed([number[end] for end in ends])))[::-1]
+    bounds = [end for end, after in pairwise(ends) if number[end] != number[after]]
     return Cover(
-        tuple(candidates[k] for k in used),
-        tuple(rows[k] for k in ends),
-        tuple(used.index(number[k]) for k in (*ends, len(rows) - 1)),
+        tuple(Candidate(configs[k], first[configs[k]]) for k in used),
+        tuple(bounds),
+        tuple(used.index(number[end]) for end in (*bounds, ends[-1])),
     )
 
 
-def _chosen(ratios: Ratios, most: int) -> list[int]:
-    """Return the columns of which the least of each row are the least, as far as `most` can be.
+def _chosen(ratios: Times, most: int) -> list[int]:
+    """Return columns of which the least of each row is near 1, or as near as `most` columns can be.
 
-    One after another is added, and then exchanged for a better one as long as there is one.
+    One after another is added. If they are not enough, they are exchanged for better ones as long
+    as there are any.
     """
     everything = range(ratios.shape[1])
     chosen: list[int] = []
     while len(chosen) < min(most, len(everything)):
         chosen.append(_best(ratios, chosen, everything))
+        if ratios[:, chosen].min(axis=1).max() < _NEAR:
+            return chosen
     while True:
         before = _loss(ratios, chosen)
         for place in range(len(chosen)):
@@ -133,10 +151,10 @@ def _chosen(ratios: Ratios, most: int) -> list[int]:
             return chosen
 
 
-def _best(ratios: Ratios, chosen: list[int], columns: Sequence[int]) -> int:
+def _best(ratios: Times, chosen: list[int], columns: Sequence[int]) -> int:
     """Return the column that is best added to the chosen ones."""
     return min(columns, key=lambda k: _loss(ratios, [*chosen, k]))
 
 
-def _loss(ratios: Ratios, chosen: list[int]) -> float:
+def _loss(ratios: Times, chosen: list[int]) -> float:
     return float((ratios[:, chosen].min(axis=1) ** _NORM).mean())

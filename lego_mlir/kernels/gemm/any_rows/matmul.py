@@ -12,10 +12,9 @@ from lego_mlir.diagnostics import LegoError
 from lego_mlir.frontend import Kernel, KernelChoice, KernelSequence
 from lego_mlir.hardware.targets import Target
 from lego_mlir.kernels.gemm.any_rows.cover import Candidate, Cover
-from lego_mlir.kernels.gemm.any_rows.problem import MULTIPLE, ROWS, AnyRows, is_bounded, rows_of
+from lego_mlir.kernels.gemm.any_rows.problem import MULTIPLE, ROWS, AnyRows, rows_of
 from lego_mlir.kernels.gemm.build import Request, RunTimeRows, build, reference_of
 from lego_mlir.kernels.gemm.config import GemmConfig
-from lego_mlir.kernels.gemm.gemv.config import GemvConfig
 from lego_mlir.kernels.gemm.matrices import order_of
 from lego_mlir.kernels.gemm.planner import GEMV, HMMA, fallback_warning
 from lego_mlir.kernels.gemm.problem import Problem
@@ -35,7 +34,7 @@ def matmul_of_any_rows(
     schedule: str | None,
     config: GemmConfig | None,
     promote: int,
-    most_configs: int,
+    most_configs: int | None,
 ) -> KernelChoice:
     """Return the function of a GEMM whose rows only the launch knows.
 
@@ -47,17 +46,17 @@ def matmul_of_any_rows(
         schedule: the schedule's name or file; `None` to choose.
         config: the config; `None` to choose.
         promote: iterations after which accumulators are promoted.
-        most_configs: the configs that are compiled at most.
+        most_configs: the configs that are compiled at most; `None` for as many as are worth it.
 
     Raises:
         LegoError: the config or the schedule does not fit, or is for few rows only.
     """
-    if schedule == GEMV or isinstance(config, GemvConfig):
+    if schedule == GEMV and config is None:
         raise LegoError(
-            f"matmul: '{GEMV}' is for a number of rows or columns that is known before the launch",
-            hint="leave out schedule and config, or give the number of rows",
+            f"matmul: '{GEMV}' is for few rows, and only the launch knows how many there are",
+            hint="leave out schedule, or give the number of rows",
         )
-    if most_configs < 1:
+    if most_configs is not None and most_configs < 1:
         raise LegoError(f"matmul: configs = {most_configs}; at least one is compiled")
     a, _, c = request.types.values()
     order_a, order_b, order_c = map(order_of, request.layouts)
@@ -66,6 +65,12 @@ def matmul_of_any_rows(
     gemm = AnyRows(
         request, rows_of(a.layout), problem, target, schedule, config, promote, most_configs
     )
+    if config is not None and not gemm.takes(config):
+        raise LegoError(
+            f"matmul: {config} needs to know how rows lie in chunks of 16 bytes, and only the "
+            "launch knows the rows",
+            hint="leave out config, or give the number of rows",
+        )
     needed = gemm.with_multiples().needed
     if isinstance(needed, Remedies) and "a" in needed.repitched and gemm.schedule is None:
         reason = LegoError(
@@ -139,26 +144,19 @@ def _function(gemm: AnyRows, candidate: Candidate, most: int | None) -> Function
     bounded = gemm
     if most is not None:
         bounded = gemm.changed(lambda kind: replace(kind, bounds=((ROWS, (most,)),)))
-    made = _built(bounded, candidate, most)
+
+    def built(candidate: Candidate) -> Function:
+        rows = RunTimeRows(bounded.rows, most)
+        return build(bounded.request, bounded.plan_of(candidate), rows)
+
+    made = built(candidate)
     if gemm.config is None:
 
         def alternatives() -> Iterator[Function]:
             others = (c for c in gemm.configs_for(candidate.rows) if c != candidate.config)
-            usable = (c for c in others if most is not None or not is_bounded(c))
             return (
-                _built(bounded, replace(candidate, config=config), most)
-                for config in islice(usable, _ALTERNATIVES)
+                built(replace(candidate, config=config)) for config in islice(others, _ALTERNATIVES)
             )
 
         made.alternatives = alternatives
     return made
-
-
-def _built(gemm: AnyRows, candidate: Candidate, most: int | None) -> Function:
-    if most is None and is_bounded(candidate.config):
-        raise LegoError(
-            f"matmul: {candidate.config} adds slices in a workspace, whose size depends on "
-            "rows that only the launch knows",
-            hint="split_k_through='cluster', split_k=1, or no config",
-        )
-    return build(gemm.request, gemm.plan_of(candidate), RunTimeRows(gemm.rows, most))

@@ -5,17 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from lego_mlir.algebra import Layout, size_symbol
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.frontend import TensorType
 from lego_mlir.hardware.specs import spec_of
 from lego_mlir.hardware.targets import Target
 from lego_mlir.index import Sym
-from lego_mlir.kernels.gemm.any_rows.cover import MOST_SAMPLED, Candidate, Cover, cover
+from lego_mlir.kernels.gemm.any_rows.cover import MOST_SAMPLED, Candidate, Cover, Times, cover
 from lego_mlir.kernels.gemm.arguments import epilogue_kind
 from lego_mlir.kernels.gemm.build import Request
 from lego_mlir.kernels.gemm.choice import WGMMA_TARGET, needed_for_wgmma
 from lego_mlir.kernels.gemm.config import GemmConfig
+from lego_mlir.kernels.gemm.gemv.chunks import shift_classes
 from lego_mlir.kernels.gemm.gemv.config import GemvConfig
 from lego_mlir.kernels.gemm.matrices import order_of
 from lego_mlir.kernels.gemm.planner import (
@@ -54,7 +57,7 @@ class AnyRows:
         schedule: the schedule's name or file; `None` to choose.
         config: the config; `None` to choose.
         promote: iterations after which accumulators are promoted.
-        most_configs: the configs that are compiled at most.
+        most_configs: the configs that are compiled at most; `None` for as many as are worth it.
     """
 
     request: Request
@@ -64,7 +67,7 @@ class AnyRows:
     schedule: str | None
     config: GemmConfig | None
     promote: int
-    most_configs: int
+    most_configs: int | None
 
     def with_multiples(self) -> AnyRows:
         """Return the GEMM of rows that are multiples, if TMA needs that; else the GEMM itself."""
@@ -142,37 +145,50 @@ class AnyRows:
             problem, layouts, self.target, self.schedule, None, self.promote, self._alignment,
             epilogue=self._epilogue,
         ).config  # fmt: skip
-        return next(self.configs_for(rows)) if isinstance(config, GemvConfig) else config
+        return config if self.takes(config) else next(self.configs_for(rows))
 
     def configs_for(self, rows: int) -> Iterator[GemmConfig]:
         """Return the configs for some rows that serve any, the best first."""
         problem, layouts = self._problem(rows), self._layouts(rows)
         found = ways(problem, layouts, self.target, self._alignment, None, self._epilogue)
-        return (config for config in found if not isinstance(config, GemvConfig))
+        return filter(self.takes, found)
+
+    def takes(self, config: GemmConfig) -> bool:
+        """Return whether a config computes any number of rows.
+
+        One for few rows or columns does not if the rows decide how its operand's chunks lie.
+        """
+        if not isinstance(config, GemvConfig):
+            return True
+        if self._is_transposed(config):
+            return not config.packs_b
+        return self.problem.a == "row" and shift_classes(self.problem) == 1
 
     def choose_configs(self) -> Cover:
         """Return the configs, and the rows for which each is taken."""
         if self.config is not None:
             return Cover((Candidate(self.config, self._sampled(MOST_SAMPLED)),), (), (0,))
-        gpu = spec_of(self.target)
-
-        def estimate(rows: int, configs: Sequence[GemmConfig]) -> list[float]:
-            problem = with_row_major_c(self._problem(self._sampled(rows)))[0]
-            found = [0.0] * len(configs)
-            for schedule in {config.schedule for config in configs}:
-                own = [k for k, config in enumerate(configs) if config.schedule == schedule]
-                times = HEURISTICS[schedule].microseconds(problem, [configs[k] for k in own], gpu)
-                for k, microseconds in zip(own, times, strict=True):
-                    found[k] = microseconds
-            return found
-
         found = cover(
-            lambda rows: self._best(self._sampled(rows)), estimate, is_bounded, self.most_configs
+            lambda rows: self._best(self._sampled(rows)),
+            self._estimates,
+            lambda config: config.tile[self._is_transposed(config)],
+            self.most_configs,
         )
         candidates = (replace(c, rows=self._sampled(c.rows)) for c in found.candidates)
         return replace(found, candidates=tuple(candidates))
 
+    def _estimates(self, rows: Sequence[int], configs: Sequence[GemmConfig]) -> Times:
+        """Return the times that configs take, for each number of rows a row of the result."""
+        found = np.empty((len(rows), len(configs)))
+        gpu = spec_of(self.target)
+        for schedule in {config.schedule for config in configs}:
+            own = [k for k, config in enumerate(configs) if config.schedule == schedule]
+            some = [configs[k] for k in own]
+            for number, n in enumerate(rows):
+                problem = with_row_major_c(self._problem(self._sampled(n)))[0]
+                found[number, own] = HEURISTICS[schedule].microseconds(problem, some, gpu)
+        return found
 
-def is_bounded(config: GemmConfig) -> bool:
-    """Return whether a config has workspaces for all tiles of C."""
-    return bool(getattr(config, "sums_through_l2", False))
+    def _is_transposed(self, config: GemmConfig) -> bool:
+        """Return whether a config multiplies the transposes, so that C's rows are its columns."""
+        return with_row_major_c(self.problem)[1] != config.is_swapped

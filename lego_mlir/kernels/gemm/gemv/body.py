@@ -74,7 +74,8 @@ def gemv_body(
         batch = batch or [block_id("y")] * gemm.batch_rank
         down, along, group, thread = lanes.inv(thread_id())
         k_warp = OrderBy(Row(config.split_k, config.warps[1])).apply(block_id("z"), along)
-        place = Place(batch, (i, j), (down, k_warp), along, group, thread)
+        sizes = c.view(matrices[2]).shape[-2:]
+        place = Place(batch, (i, j), (down, k_warp), along, group, thread, sizes)
         packed = values.pop(PACKED, None)
         memory = [values.pop(name) for name in gemm.workspaces if name != PACKED]
         fragments = _fragments(problem, config, matrices, packed)
@@ -217,7 +218,7 @@ class _Output:
                 self.fragments.global_row(tile[0], row),
                 whole_columns.apply(tile[1], group, in_group),
             )
-            inside = [minimum(i, size - 1) for i, size in zip(element, sizes, strict=True)]
+            inside = [minimum(i, n - 1) for i, n in zip(element, self.place.sizes, strict=True)]
             outside = [
                 OrderBy(Row(ceildiv(whole.size, size), size)).inv(i)[0]
                 for whole, i, size in zip(wholes, element, sizes, strict=True)

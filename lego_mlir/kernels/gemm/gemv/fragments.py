@@ -36,6 +36,7 @@ class Place:
         along: its number along k in its CTA.
         group: the lane's group.
         thread: the lane's number in its group.
+        sizes: rows and columns of C, values of the kernel where only the launch knows them.
     """
 
     batch: Sequence[Any]
@@ -44,6 +45,7 @@ class Place:
     along: Any
     group: Any
     thread: Any
+    sizes: Sequence[Any]
 
 
 class Fragments:
@@ -152,7 +154,9 @@ class Fragments:
         n, columns = self.problem.n, self.config.tile[1]
         whole = OrderBy(Row(ceildiv(n, columns), self.columns, GROUPS))
         found = [whole.apply(place.tile[1], tile, place.group) for tile in range(self.columns)]
-        return found if n % columns == 0 else [minimum(column, n - 1) for column in found]
+        if n % columns == 0:
+            return found
+        return [minimum(column, place.sizes[1] - 1) for column in found]
 
 
 class AlongK(Fragments):
@@ -182,7 +186,7 @@ class AlongK(Fragments):
             for x in product(range(self.rows), range(HALVES))
         ]
         is_whole = self.config.tiles(self.problem)[0] * self.config.tile[0] == m
-        return found if is_whole else [minimum(row, m - 1) for row in found]
+        return found if is_whole else [minimum(row, place.sizes[0] - 1) for row in found]
 
     def load_b(self, b: Any, place: Place, n: Any, stage: int) -> list[Value]:
         return self.chunks_of_b(b, place, n, stage, self.chunk)

@@ -97,12 +97,7 @@ def choose_grouped(
 def rank(problem: Problem, target: Target, gpu: GpuSpec | None = None) -> list[GemvEstimate]:
     """Return the estimates of all configs, the fastest first; see `heuristic.Heuristic`."""
     gpu = gpu or spec_of(target)
-    configs = list(enumerate_configs(problem, target, gpu))
-    found: list[GemvEstimate] = []
-    for swap_ab in (False, True):
-        some = [config for config in configs if config.swap_ab == swap_ab]
-        if some:
-            found += _estimates(problem.transpose if swap_ab else problem, some, gpu)
+    found = _estimates_of(problem, list(enumerate_configs(problem, target, gpu)), gpu)
     return sorted(found, key=lambda e: (e.microseconds, e.config.threads, e.config.tile))
 
 
@@ -180,7 +175,20 @@ def estimate(problem: Problem, config: GemvConfig, gpu: GpuSpec) -> GemvEstimate
 
 def microseconds(problem: Problem, configs: Sequence[GemvConfig], gpu: GpuSpec) -> list[float]:
     """Return the estimated times of configs; see `heuristic.Heuristic`."""
-    return [found.microseconds for found in _estimates(problem, configs, gpu)]
+    return [found.microseconds for found in _estimates_of(problem, configs, gpu)]
+
+
+def _estimates_of(
+    problem: Problem, configs: Sequence[GemvConfig], gpu: GpuSpec
+) -> list[GemvEstimate]:
+    """Return the estimates of configs, in their order, some of which may swap A and B."""
+    found: dict[GemvConfig, GemvEstimate] = {}
+    for swap_ab in (False, True):
+        some = [config for config in configs if config.swap_ab == swap_ab]
+        if some:
+            multiplied = problem.transpose if swap_ab else problem
+            found |= zip(some, _estimates(multiplied, some, gpu), strict=True)
+    return [found[config] for config in configs]
 
 
 def _estimates(problem: Problem, configs: Sequence[GemvConfig], gpu: GpuSpec) -> list[GemvEstimate]:

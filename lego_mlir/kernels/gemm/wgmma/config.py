@@ -169,7 +169,7 @@ class WgmmaConfig(GemmConfig):
             return {}
         tiles = prod(self.grid(problem)) * problem.batch
         places = self.split_k if self.deterministic else 1
-        sums = (places * tiles * prod(self.tile[:2]),)
+        sums = (tiles, places * prod(self.tile[:2]))
         return {
             SLICE_SUMS: Workspace(accumulator, sums, zeroed=not self.deterministic),
             SLICE_ARRIVALS: Workspace("i32", (tiles,), zeroed=True),
