@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bench.tiles.families.attention import attention_case, cp_async_attention, pipelined_attention
-from bench.tiles.families.gemm import cp_async_gemm, pipelined_gemm
+from bench.tiles.families.gemm import cp_async_gemm, narrow_gemm, pipelined_gemm
 from bench.tiles.families.linear_layouts import conversion_case, gather_case
 from bench.tiles.families.rows import rows_case
 from bench.tiles.families.transpose import transpose_case
@@ -55,6 +55,10 @@ CASES = (
             (16384, 4096, 1536),
             (4096, 8192, 2048),
         )
+    ),
+    *(
+        narrow_gemm(m, n, k, store_stages=2, store_parts=2)
+        for m, n, k in ((4096, 4096, 4096), (4096, 7168, 2048), (8192, 8192, 8192))
     ),
     *(cp_async_gemm(n, n, n) for n in (2048, 4096, 8192)),
     cp_async_gemm(4096, 4096, 1024),

@@ -33,7 +33,14 @@
 
 // WARPS:      error: 'lego.role' of the warps 4 to 5 sets their registers
 
-// All roles wait for earlier launches.
-// EARLY:      nvvm.griddepcontrol wait
-// EARLY:      "lego.role"
+// Each role waits for earlier launches, when the rings are there.
+// EARLY:      "lego.make_ring"
 // EARLY-NOT:  nvvm.griddepcontrol
+// EARLY:      "lego.role"
+// EARLY-NEXT: nvvm.griddepcontrol launch_dependents
+// EARLY-NEXT: nvvm.griddepcontrol wait
+// EARLY:      name = "consumer"
+// EARLY:      "lego.role"
+// EARLY-NEXT: nvvm.griddepcontrol launch_dependents
+// EARLY-NEXT: nvvm.griddepcontrol wait
+// EARLY:      name = "producer"

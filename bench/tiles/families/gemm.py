@@ -1,4 +1,4 @@
-"""GEMMs of f16: by wgmma and persistent CTAs, and by mma.sync from buffers that cp.async fills."""
+"""GEMMs: by wgmma and persistent CTAs, and by mma.sync from buffers that cp.async fills."""
 
 from __future__ import annotations
 
@@ -65,6 +65,62 @@ def pipelined_gemm(
 
     name = f"{n}_pipelined" if m == n == k else f"{m}x{n}x{k}_pipelined"
     return _case(name, m, n, k, make, {"kernels.matmul": kernels})
+
+
+def narrow_gemm(
+    m: int, n: int, k: int, tile: tuple[int, int, int] = (128, 128, 128), **params: int
+) -> TileCase:
+    """Return a GEMM of f8E4M3FN by the schedule `persistent`, sums of 4 iterations added in f32.
+
+    B is transposed: it is contiguous along k, as `wgmma` takes elements of 8 bits.
+
+    Args:
+        m: rows of A.
+        n: columns of B.
+        k: columns of A.
+        tile: the sizes of a CTA's tile.
+        params: parameters of the schedule.
+    """
+    given = {"stages": 4, "producer_registers": 40, "consumer_registers": 232, "promote": 4}
+    rows, columns, depth = tile
+
+    def make() -> Kernel:
+        import lego_mlir as lg
+
+        def gemm(a: Any, b: Any, c: Any) -> None:
+            i, j = lg.block_id("y"), lg.block_id("x")
+
+            @lg.fold(-(-k // depth), lg.zeros((rows, columns), "f32"))
+            def sums(step: Any, sums: Any) -> Any:
+                second = b.tile(columns, depth)[j, step]
+                return lg.dot(a.tile(rows, depth)[i, step], second.T, sums)
+
+            c.tile(rows, columns)[i, j] = sums.to("f16")
+
+        kinds = zip("abc", ("f8E4M3FN", "f8E4M3FN", "f16"), ((m, k), (n, k), (m, n)), strict=True)
+        gemm.__annotations__ = {name: lg.Tensor[kind, shape, 16] for name, kind, shape in kinds}
+        grid = (-(-n // columns), -(-m // rows))
+        options: dict[str, Any] = {"schedule": "persistent", "params": given | params, "pdl": True}
+        return lg.kernel(grid=grid, warps=8, **options)(gemm)
+
+    def kernels() -> Kernel:
+        from lego_mlir.algebra import Col, OrderBy
+        from lego_mlir.kernels import matmul
+
+        b = OrderBy(Col(k, n))
+        return matmul(m, n, k, "f8E4M3FN", out="f16", b=b, promote=4, target="sm_90a")
+
+    return TileCase(
+        f"gemm_e4m3_{m}x{n}x{k}_pipelined",
+        make,
+        ((m, k), (n, k), (m, n)),
+        ("float8_e4m3fn", "float8_e4m3fn", "float16"),
+        lambda a, b: a @ b.T,
+        (),
+        2e-3,
+        programs={"kernels.matmul": kernels},
+        flops=2 * m * n * k,
+    )
 
 
 def cp_async_gemm(

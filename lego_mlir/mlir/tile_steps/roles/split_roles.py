@@ -46,7 +46,8 @@ from lego_mlir.mlir.tile_steps.kernels import body_of, kernels_of, operations_of
 from lego_mlir.mlir.tile_steps.roles.role_slices import RoleSlice
 from lego_mlir.mlir.tile_steps.scalars import is_scalar
 
-_OF_ALL = (pipelines.MAKE_RING, "nvvm.griddepcontrol")
+_OF_EACH = "nvvm.griddepcontrol"
+"""What each role does for itself, so that earlier launches end while barriers are set up."""
 
 _X_THREADS = 3
 """Which of a launch's six sizes is the number of threads along x."""
@@ -104,7 +105,12 @@ def _split(
     for role, kept in zip(roles, moved.values(), strict=True):
         with ir.InsertionPoint(operations_of(body_of(role))[-1]):
             RoleSlice(step, body_of(consuming), kept).build()
-    for op in reversed([op for kept in moved.values() for op in kept]):
+    of_each = [op for op in listed if op.name == _OF_EACH]
+    for role in (consuming, *roles):
+        with ir.InsertionPoint.at_block_begin(body_of(role)):
+            for op in of_each:
+                op.clone()
+    for op in reversed([*of_each, *(op for kept in moved.values() for op in kept)]):
         step.erase(op)
     launch = kernel.launch
     set_size(launch, _X_THREADS, (tile_warps + warps) * WARP_THREADS)
@@ -128,10 +134,7 @@ def _moved(inside: list[Any]) -> dict[str, list[Any]]:
 
 
 def _staying(listed: list[Any]) -> list[Any]:
-    """Return the operations that both roles need.
-
-    These are rings, waits for earlier launches, and scalars that need nothing else.
-    """
+    """Return the operations that all roles need: rings, and scalars that need nothing else."""
     staying: list[Any] = []
     for op in listed:
         is_known = all(
@@ -140,6 +143,6 @@ def _staying(listed: list[Any]) -> list[Any]:
             or x.owner.operation in staying
             for x in op.operands
         )
-        if op.name in _OF_ALL or (is_scalar(op) and is_known):
+        if op.name == pipelines.MAKE_RING or (is_scalar(op) and is_known):
             staying.append(op)
     return staying
