@@ -10,7 +10,7 @@ from lego_mlir.hardware.specs import GpuSpec
 from lego_mlir.hardware.targets import Target
 from lego_mlir.index import Int, maximum, minimum
 from lego_mlir.kernels.attention.config import AttentionConfig
-from lego_mlir.kernels.attention.problem import AttentionProblem
+from lego_mlir.kernels.attention.problem import BYTES, AttentionProblem
 
 _WARP_ROWS = 16
 """Rows of a warp: those of one instruction."""
@@ -29,10 +29,22 @@ _SHALLOW, _MORE_ROWS, _MOST_ADDED = 64, 192, 1.13
 
 _SPLIT_KEYS, _MANY_KEYS = 128, 512
 """A CTA has so many keys at least, for the combination of splits to cost little, if its queries are
-few, or many."""
+few, or many, and only the launch knows how many CTAs there are."""
 
 _BUSY = 0.75
 """So large a share of the multiprocessors can read as fast as memory is."""
+
+_CTA_BYTES, _MANY_CTA_BYTES = 50e3, 31e3
+"""Bytes of keys and values a microsecond that a CTA of few or many queries takes: each iteration
+waits for what the one before has computed."""
+
+_SHARPNESS = 4
+"""How close the time is to the longer one of two, of the memory and of a CTA: the exponent of a
+norm, which is infinite for their maximum."""
+
+_COMBINATION_US, _SPLIT_BYTES = 1.5, 2700e3
+"""The time of a second launch, and bytes of splits' results a microsecond, which are stored and
+loaded. These and those above were fitted to kernels of 1 to 8 sequences on an H200."""
 
 _DEPTH_UNIT = 16
 """Values of 16 bits along the depth that one wgmma multiplies."""
@@ -55,8 +67,9 @@ def choose(problem: AttentionProblem, spec: GpuSpec, target: Target) -> Attentio
         # Values are converted on their way to the second dot, which cannot come late then.
         return _config(problem, spec, _MANY_ROWS, "pipelined", packed=packed)
     many = _config(problem, spec, _many_rows(problem.queries, depth), "attention", packed=packed)
-    is_busy = _is_busy(_tiles(problem, many) * many.splits, spec)
-    return many if is_busy or rows > _MANY_ROWS else few
+    if rows > _MANY_ROWS or _is_busy(_tiles(problem, many), spec) or many.is_open:
+        return many
+    return min(few, many, key=lambda config: _microseconds(problem, config, spec))
 
 
 def _config(
@@ -83,8 +96,9 @@ def _config(
     tiles = _tiles(problem, found)
     why = f"{tiles} tiles of queries for {spec.multiprocessors} multiprocessors"
     is_divided = isinstance(problem.queries, int) and not problem.is_ragged
-    splits = _splits(tiles, problem.keys, columns, least, spec) if is_divided else 1
-    return replace(found, splits=splits, reason=why)
+    if is_divided:
+        found = _divided(problem, found, least, spec)
+    return replace(found, reason=why)
 
 
 def _many_rows(queries: Int, depth: int) -> int:
@@ -109,27 +123,50 @@ def _is_busy(ctas: Int, spec: GpuSpec) -> bool:
     return not isinstance(ctas, int) or ctas >= _BUSY * spec.multiprocessors
 
 
-def _splits(tiles: Int, keys: Int, columns: int, least: int, spec: GpuSpec) -> Int:
-    """Return among how many CTAs the keys of a tile of queries are divided.
+def _divided(
+    problem: AttentionProblem, config: AttentionConfig, least: int, spec: GpuSpec
+) -> AttentionConfig:
+    """Return a config with the splits of keys that take the least time.
 
     Args:
-        tiles: of queries.
-        keys: of a sequence.
-        columns: keys of an iteration.
-        least: keys that each has, about.
+        problem: what is computed.
+        config: without splits.
+        least: keys of each, about, where only the launch knows how many CTAs there are.
         spec: the card.
     """
-    most: Int = maximum(keys // max(least, columns), 1)
-    if not isinstance(tiles, int):
-        open_: Int = minimum(maximum(spec.multiprocessors // tiles, 1), most)
-        return open_
+    tiles, keys, columns = _tiles(problem, config), problem.keys, config.columns
+    if not (isinstance(tiles, int) and isinstance(keys, int)):
+        if isinstance(tiles, int) and _is_busy(tiles, spec):
+            return config
+        most: Int = maximum(keys // max(least, columns), 1)
+        wanted = maximum(spec.multiprocessors // tiles, 2 if isinstance(tiles, int) else 1)
+        open_: Int = minimum(wanted, most)
+        return replace(config, splits=open_)
     if _is_busy(tiles, spec):
-        return 1
-    wanted: Int = minimum(max(spec.multiprocessors // tiles, 2), most)
-    if not isinstance(wanted, int) or not isinstance(keys, int):
-        return wanted
-    blocks = -(-keys // columns)
-    return -(-blocks // -(-blocks // wanted))  # splits without keys are left out
+        return config
+    blocks = ceildiv(keys, columns)
+    wanted = min(blocks, max(spec.multiprocessors // tiles, 2))
+    # Splits without keys are left out.
+    counts = {ceildiv(blocks, ceildiv(blocks, n)) for n in range(1, wanted + 1)}
+    configs = (replace(config, splits=n) for n in sorted(counts))
+    return min(configs, key=lambda config: _microseconds(problem, config, spec))
+
+
+def _microseconds(problem: AttentionProblem, config: AttentionConfig, spec: GpuSpec) -> float:
+    """Return what a kernel of known sizes takes, besides its launch, whose CTAs run at once."""
+    sizes = problem.batch, problem.queries, problem.keys, config.splits
+    batch, queries, keys, splits = (n for n in sizes if isinstance(n, int))
+    key_bytes = (problem.depth + problem.depth_v) * BYTES[problem.dtype_kv]
+    memory = batch * problem.heads_kv * keys * key_bytes / (spec.memory_gb_per_s * 1e3)
+    iterations = ceildiv(ceildiv(keys, config.columns), splits)
+    rate = _CTA_BYTES if config.rows <= _ROWS else _MANY_CTA_BYTES
+    waiting = iterations * config.columns * key_bytes / rate
+    reading = (memory**_SHARPNESS + waiting**_SHARPNESS) ** (1 / _SHARPNESS)
+    if splits == 1:
+        return float(reading)
+    rows = batch * problem.heads * queries
+    passed = 2 * splits * rows * problem.depth_v * BYTES["f32"]
+    return float(reading + _COMBINATION_US + passed / _SPLIT_BYTES)
 
 
 def _fits_rings(problem: AttentionProblem) -> bool:

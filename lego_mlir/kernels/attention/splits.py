@@ -35,7 +35,7 @@ def combination(problem: AttentionProblem, config: AttentionConfig, *, lse: bool
     stored = layouts.queries()
     rows = stored.batch * stored.heads * stored.tokens
     together = _splits_together(config.splits, problem.depth_v)
-    tile_rows = max(1, _ELEMENTS // (together * problem.depth_v))
+    tile_rows = max(1, _ELEMENTS // (together * _held(problem.depth_v)))
     types = {**layouts.parts(config.splits), **layouts.outputs(lse=lse)}
     tiles = ceildiv(rows, tile_rows)
     if config.is_open:  # of one split, results need nothing: one CTA looks
@@ -50,7 +50,12 @@ def combination(problem: AttentionProblem, config: AttentionConfig, *, lse: bool
 def _splits_together(splits: Int, depth: int) -> int:
     """Return how many splits of a row are loaded at once: all if they are few."""
     most = splits if isinstance(splits, int) else bounds(splits)[1]
-    return min(most or _SPLITS, max(1, _ELEMENTS // depth))
+    return min(_held(most or _SPLITS), max(1, _ELEMENTS // _held(depth)))
+
+
+def _held(n: int) -> int:
+    """Return how many elements a tile of `n` is held as."""
+    return 1 << (n - 1).bit_length()
 
 
 def _body(
@@ -70,28 +75,37 @@ def _body(
     def combine_tile(parts: Any, logs: Any, o: Any, lse: Any) -> None:
         tile = lg.block_id()
         pieces = parts.view(OrderBy(Row(splits, rows, depth))).tile(together, tile_rows, depth)
-        sums = logs.view(OrderBy(Row(splits, rows))).tile(together, tile_rows)
+        sums = logs.view(OrderBy(Row(splits, rows)))
         steps, *_ = pieces.shape
+        count, height = sums.shape
+        groups, tiles = ceildiv(splits, together), ceildiv(rows, tile_rows)
+        row = OrderBy(Row(tiles, tile_rows)).apply(tile, lg.arange(tile_rows))[None, :]
 
-        @lg.fold(steps, lg.full((tile_rows,), -inf, "f32"))
-        def most(step: Any, most: Any) -> Any:
-            return maximum(most, lg.max(lg.fill(sums[step, tile], -inf), axis=0))
+        none = lg.full((tile_rows,), -inf, "f32")
+        zeros = lg.zeros((tile_rows,), "f32"), lg.zeros((tile_rows, depth), "f32")
 
-        base = lg.where(most == -inf, 0.0, most)
-
-        @lg.fold(steps, (lg.zeros((tile_rows,), "f32"), lg.zeros((tile_rows, depth), "f32")))
-        def state(step: Any, total: Any, values: Any) -> tuple[Any, Any]:
-            weights: Any = lg.exp(lg.fill(sums[step, tile], -inf) - base[None, :])
+        @lg.fold(steps, (none, *zeros))
+        def state(step: Any, most: Any, total: Any, values: Any) -> tuple[Any, Any, Any]:
+            # A gather takes the layout of what it is multiplied with, and both are loaded before
+            # either is used: no thread waits for another one, nor for two latencies.
+            split = OrderBy(Row(groups, together)).apply(step, lg.arange(together))[:, None]
+            known = sums[minimum(split, count - 1), minimum(row, height - 1)]
+            logarithms: Any = lg.where(split < count, known, -inf)
             piece = lg.fill(pieces[step, tile, 0], 0.0)
+            peak = maximum(most, lg.max(logarithms, axis=0))
+            base = lg.where(peak == -inf, 0.0, peak)
+            weights: Any = lg.exp(logarithms - base[None, :])
+            old: Any = lg.exp(most - base)
             weighted: Any = weights[:, :, None] * piece
-            return total + lg.sum(weights, axis=0), values + lg.sum(weighted, axis=0)
+            added = lg.sum(weights, axis=0), lg.sum(weighted, axis=0)
+            return peak, total * old + added[0], values * old[:, None] + added[1]
 
-        total, values = state
+        most, total, values = state
         result = values * lg.where(total == 0.0, 0.0, 1.0 / total)[:, None]
         merged = by_row.GroupBy([rows, depth])
         o.view(merged).tile(tile_rows, depth)[tile, 0] = result.to(problem.out)
         if lse is not None:
-            lse.view(OrderBy(Row(rows))).tile(tile_rows)[tile] = base + lg.log(total)
+            lse.view(OrderBy(Row(rows))).tile(tile_rows)[tile] = most + lg.log(total)
 
     if lse:
         return combine

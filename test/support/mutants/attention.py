@@ -30,12 +30,12 @@ from mutants.mutant import (
     Mutant,
 )
 
-QUERIES, KEYS, DEPTH = 128, 192, 64
+QUERIES, KEYS, DEPTH, COLUMNS = 128, 96, 32, 32
 
 
 @cache
 def _artifact() -> Artifact:
-    config = AttentionConfig(QUERIES, 64, 8, schedule="attention")
+    config = AttentionConfig(QUERIES, COLUMNS, 8, schedule="attention")
     return attention(1, QUERIES, KEYS, 1, DEPTH, config=config, target="sm_90a").compile()
 
 

@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
+from tile_attention import attention, check_against_numpy
 
 import lego_mlir as lg
 from lego_mlir.step_checks import check_each_step
@@ -60,48 +60,14 @@ def test_the_grid_is_at_most_the_programs() -> None:
     assert _gemm(192, 128, 64, ctas=9, stages=2).compilation().artifact().launches[0].grid[0] == 6
 
 
-@pytest.mark.parametrize("causal", [False, True])
-def test_attention_whose_tiles_have_as_many_keys_as_they_need(causal: bool) -> None:
-    heads, length, depth, block = 1, 136, 64, 64
-    blocks = -(-length // block)
-    head = lg.Tensor["f16", (heads, length, depth)]
-    schedule = str(INPUTS / "persistent_attention.mlir")
+def test_attention_whose_tiles_have_as_many_keys_as_they_need() -> None:
+    """Two CTAs have three tiles of queries, of which the longest come first."""
+    shape = 1, 136, 64
     params = {"ctas": 2, "producer_registers": 24, "consumer_registers": 240}
-
-    @lg.kernel(grid=(blocks, heads), warps=4, schedule=schedule, params=params)
-    def attention(q: head, k: head, v: head, out: head) -> None:
-        m, h = blocks - 1 - lg.block_id("x"), lg.block_id("y")  # the longest rows first
-        queries = q.tile(block, depth)[h, m, 0]
-        rows = lg.iota((block, 1), 0) + m * block
-        first = (
-            lg.full((block, 1), -1e30, "f32"),
-            lg.zeros((block, 1), "f32"),
-            lg.zeros((block, depth), "f32"),
-        )
-
-        @lg.fold(m + 1 if causal else blocks, first)
-        def state(n: Any, most: Any, total: Any, sums: Any) -> Any:
-            scores = lg.dot(queries, k.tile(block, depth)[h, n, 0].T) * 0.125
-            if causal:
-                scores = lg.where(lg.iota((1, block), 1) + n * block <= rows, scores, -1e30)
-            larger = lg.maximum(most, lg.max(scores, axis=1, keepdims=True))
-            p, old = lg.exp(scores - larger), lg.exp(most - larger)
-            sums = lg.dot(p.to("f16"), v.tile(block, depth)[h, n, 0], sums * old)
-            return larger, total * old + lg.sum(p, axis=1, keepdims=True), sums
-
-        out.tile(block, depth)[h, m, 0] = (state[2] / state[1]).to("f16")
-
-    q, k, v = np.random.default_rng(0).standard_normal((3, heads, length, depth)).astype(np.float16)
-    out = np.full_like(q, np.nan)
-    attention(q, k, v, out)
-    wide = (x.astype(np.float32) for x in (q, k))
-    scores = np.einsum("hid,hjd->hij", *wide) * 0.125
-    if causal:
-        scores = np.where(np.tri(length), scores, -np.inf)
-    p = np.exp(scores - scores.max(axis=-1, keepdims=True))
-    expected = p / p.sum(axis=-1, keepdims=True) @ v.astype(np.float32)
-    np.testing.assert_allclose(out, expected, rtol=5e-3, atol=5e-3)
-    assert len(check_each_step(attention.compilation())) >= 4
+    schedule = str(INPUTS / "persistent_attention.mlir")
+    kernel = attention(shape, causal=True, is_reversed=True, schedule=schedule, params=params)
+    check_against_numpy(kernel, shape, causal=True)
+    assert len(check_each_step(kernel.compilation())) >= 4
 
 
 SHORT, WIDE, TALL = (lg.Tensor["f16", shape, 16] for shape in ((100, 64), (64, 128), (100, 128)))

@@ -61,9 +61,8 @@ def causal(queries: int, keys: int) -> Any:
     return lambda b, h, i, j: j <= i + keys - queries
 
 
-@pytest.mark.parametrize("running", ["late", "early", "random"])
-def test_tiles_that_divide(running: str) -> None:
-    check((1, 128, 128, 2, 1, 64), running=running)
+def test_tiles_that_divide() -> None:
+    check((1, 128, 128, 2, 1, 64), running="random")
 
 
 @pytest.mark.parametrize("depth", [16, 32, 40, 80, 128, 256])
@@ -75,14 +74,16 @@ def test_values_of_another_depth() -> None:
     check((1, 64, 70, 2, 2, 96), head_dim_v=64)
 
 
-@pytest.mark.parametrize(("queries", "keys"), [(1, 1), (17, 130), (100, 30), (65, 200)])
-@pytest.mark.parametrize("is_causal", [False, True])
+@pytest.mark.parametrize(
+    ("queries", "keys", "is_causal"),
+    [(1, 1, True), (17, 130, False), (100, 30, False), (65, 200, True)],
+)
 def test_sizes_that_no_tile_divides(queries: int, keys: int, is_causal: bool) -> None:
     seen = causal(queries, keys) if is_causal else None
     check((2, queries, keys, 2, 1, 32), causal=is_causal, seen=seen)
 
 
-@pytest.mark.parametrize("window", [1, 30, 64, 100])
+@pytest.mark.parametrize("window", [1, 64, 100])
 def test_a_window(window: int) -> None:
     check(
         (1, 160, 160, 1, 1, 32),
@@ -176,9 +177,10 @@ def test_rings_of_other_sizes(queries: int, keys: int, depth: int, options: dict
     check((1, queries, keys, 1, 1, depth), config=PIPELINED, seen=seen, **options)
 
 
-@pytest.mark.parametrize("running", ["late", "early", "random"])
-@pytest.mark.parametrize("kept", [0, 16])
-def test_persistent_ctas(running: str, kept: int) -> None:
+@pytest.mark.parametrize(
+    ("kept", "running"), [(0, "late"), (0, "early"), (0, "random"), (16, "random")]
+)
+def test_persistent_ctas(kept: int, running: str) -> None:
     """Two CTAs have six tiles of queries, which see one, two or three tiles of keys."""
     config = AttentionConfig(128, 64, 8, schedule="attention", ctas=2, operand_registers=kept)
     sizes = 1, 300, 180, 2, 1, 64
@@ -201,8 +203,10 @@ def test_large_scores() -> None:
     np.testing.assert_allclose(o, reference(q, k, v, scale=4.0)[0], atol=TOLERANCE)
 
 
-@pytest.mark.parametrize("kept", [{}, {"operand_registers": 16, "speculated": 12}])
-@pytest.mark.parametrize("sign", [1, -1])
+KEPT = {"operand_registers": 16, "speculated": 12}
+
+
+@pytest.mark.parametrize(("sign", "kept"), [(1, {}), (1, KEPT), (-1, KEPT)])
 def test_scores_that_grow(sign: int, kept: dict[str, int]) -> None:
     """Behind each tile of keys the exponentials of some rows would overflow without a new base."""
     config = AttentionConfig(128, 64, 8, schedule="attention", **kept)
