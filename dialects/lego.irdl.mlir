@@ -552,8 +552,8 @@ irdl.dialect @lego {
 
   // Starts to copy a tile of a tensor into the stage of tile n. The operands behind n, `layout` and
   // `slice` are those of the lego.load of this tile. Invalid elements are copied as 0. `engine` is
-  // "tma", "cp.async", or "plain", which copies through registers. With the unit attribute `multicast`
-  // all CTAs of a cluster load the same tile, each a part of it for all of them.
+  // "tma", "cp.async", or "plain", which copies through registers. With `multicast` CTAs of a cluster
+  // load the same tile, each a part of it for all of them: it has a mask of these CTAs for each rank.
   irdl.operation @copy_async {
     %ring = irdl.base @lego::@ring
     %index = irdl.is index

@@ -25,9 +25,12 @@ module attributes {transform.with_named_sequence} {
     // CTAs of a cluster, which run neighbours and load what these have in common by multicast.
     %cluster = "transform_lego.parameter"() {name = "cluster", default = 1 : i64}
         : () -> !transform.param<i64>
-    "transform_lego.persistent"(%kernels, %ctas, %raster_group, %cluster)
-        : (!transform.any_op, !transform.param<i64>, !transform.param<i64>, !transform.param<i64>)
-        -> ()
+    // Rows of the grid that a cluster has, by the columns that remain; 0 for one column.
+    %cluster_rows = "transform_lego.parameter"() {name = "cluster_rows", default = 0 : i64}
+        : () -> !transform.param<i64>
+    "transform_lego.persistent"(%kernels, %ctas, %raster_group, %cluster, %cluster_rows)
+        : (!transform.any_op, !transform.param<i64>, !transform.param<i64>, !transform.param<i64>,
+           !transform.param<i64>) -> ()
 
     // Iterations of which tensor cores add up the products before threads add them in f32; 0 for all.
     %promote = "transform_lego.parameter"() {name = "promote", default = 0 : i64}

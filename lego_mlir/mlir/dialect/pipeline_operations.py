@@ -44,7 +44,8 @@ PENDING = "pending"
 """On a lego.dot_wait: how many younger groups it does not wait for."""
 _GROUPS = "groups"
 MULTICAST = "multicast"
-"""A unit attribute of a lego.copy_async: the CTAs of a cluster load the tile together."""
+"""On a lego.copy_async whose tile several CTAs of a cluster load together: for each rank a mask of
+these CTAs."""
 
 
 # Types.
@@ -75,8 +76,17 @@ def engine_of(op: Any) -> str:
 
 
 def is_multicast(op: Any) -> bool:
-    """Return whether an operation is a lego.copy_async that the CTAs of a cluster make together."""
+    """Return whether an operation is a lego.copy_async that CTAs of a cluster make together."""
     return op.name == COPY_ASYNC and MULTICAST in op.attributes
+
+
+def multicast_masks(op: Any) -> tuple[int, ...]:
+    """Return for each rank the mask of the CTAs that load the tile of a lego.copy_async together.
+
+    There are none if each CTA loads it for itself.
+    """
+    is_one = MULTICAST in op.attributes
+    return tuple(ir.DenseI64ArrayAttr(op.attributes[MULTICAST])) if is_one else ()
 
 
 def role_name(op: Any) -> str:

@@ -1,15 +1,17 @@
-"""Which scalars are the same in all CTAs of a cluster that run programs of their own.
+"""Which scalars are the same in CTAs of a cluster that run programs of their own.
 
-The number of a CTA is `n * C + r` in cluster C of n CTAs, with the rank r. A scalar is common if
-its index expression, and the bounds of the loops whose variables it has, do not depend on r. So the
-two CTAs of a cluster that compute tiles one below the other load the same tile of operand B.
+The number of a CTA is `n * C + r` in cluster C of n CTAs, with the rank r. CTAs have a scalar in
+common if its index expression is the same for their ranks, and if the bounds of the loops whose
+variables it has do not depend on r. So the two CTAs of a cluster that compute tiles one below the
+other load the same tile of operand B; of two by two, those of a row load one of operand A.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from lego_mlir.index import Sym, construct, symbols
+from lego_mlir.index import Sym, construct, substitute, symbols
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.lowering.indices.index_reader import IndexReader
@@ -30,8 +32,8 @@ class ClusterValues:
         self._kernel = kernel
         self._reader = IndexReader()
         self._cluster = Sym("cluster", 0)
-        rank = Sym("rank", 0, kernel.cluster - 1)
-        number = construct.add(construct.mul(self._cluster, kernel.cluster), rank)
+        self._rank = Sym("rank", 0, kernel.cluster - 1)
+        number = construct.add(construct.mul(self._cluster, kernel.cluster), self._rank)
         self._reader.define(kernel.body.arguments[0], number)
         for op in operations_in(kernel.launch):
             if op.name == "gpu.block_id" and "dim x" in str(op.attributes["dimension"]):
@@ -49,9 +51,19 @@ class ClusterValues:
 
     def is_common(self, value: Any) -> bool:
         """Return whether a scalar is known to be the same in all CTAs of a cluster."""
-        if not isinstance(value.type, ir.IndexType):
-            return False
-        return all(self._is_common(symbol) for symbol in symbols(self._reader.read(value)))
+        return len(set(self.masks([value]))) == 1
+
+    def masks(self, values: Sequence[Any]) -> tuple[int, ...]:
+        """Return for each rank the mask of the CTAs in which scalars are known to be the same."""
+        ranks = range(self._kernel.cluster)
+        if not all(isinstance(value.type, ir.IndexType) for value in values):
+            return tuple(1 << rank for rank in ranks)
+        read = [self._reader.read(value) for value in values]
+        found = {symbol for x in read for symbol in symbols(x)} - {self._rank}
+        if not all(map(self._is_common, found)):
+            return tuple(1 << rank for rank in ranks)
+        own = [tuple(substitute(x, {self._rank: rank}) for x in read) for rank in ranks]
+        return tuple(sum(1 << k for k in ranks if own[k] == own[rank]) for rank in ranks)
 
     def _is_common(self, symbol: Sym) -> bool:
         if symbol == self._cluster:

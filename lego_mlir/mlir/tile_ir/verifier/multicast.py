@@ -1,4 +1,4 @@
-"""Copies by multicast: the CTAs of a cluster load the same tile, each a part of it for all of them.
+"""Copies by multicast: CTAs of a cluster load the same tile, each a part of it for all of them.
 
 Such a CTA waits for the others of its cluster. None waits forever: all execute the same operations
 on the ring, as often and in the same order, and one of them alone does not wait in a circle
@@ -37,14 +37,20 @@ def check_multicast(kernel: TileKernel) -> None:
         ring, _, _, *origin = list(copy.operands)
         if pipelines.engine_of(copy) != "tma":
             _fail(kernel, copy, f"by '{pipelines.engine_of(copy)}'", "TMA copies to clusters")
-        for at in origin:
-            if not values.is_common(at):
-                _fail(
-                    kernel,
-                    copy,
-                    "of a tile that is not known to be the same in all CTAs of a cluster",
-                    "its indices may depend on the number of the cluster, and on loops",
-                )
+        masks, common = pipelines.multicast_masks(copy), values.masks(origin)
+        if len(masks) != kernel.cluster or any(
+            not mask >> rank & 1 or mask != masks[other] or not common[rank] >> other & 1
+            for rank, mask in enumerate(masks)
+            for other in range(kernel.cluster)
+            if mask >> other & 1 or other == rank
+        ):
+            _fail(
+                kernel,
+                copy,
+                "of a tile that is not known to be the same in the CTAs of a cluster that load it "
+                "together",
+                "its indices may depend on the number of the cluster, and on loops",
+            )
         for op in (use.owner.operation for use in ring.uses):
             around = values.uncommon_control(op)
             if around is not None:
@@ -55,8 +61,8 @@ def check_multicast(kernel: TileKernel) -> None:
                     "all CTAs of a cluster execute the operations on such a ring equally often: "
                     "give the loop bounds that they have in common",
                 )
-            if pipelines.is_multicast(op) != pipelines.is_multicast(copy) and op.name == copy.name:
-                _fail(kernel, op, "without multicast", "all copies into a ring are alike")
+            if op.name == copy.name and pipelines.multicast_masks(op) != masks:
+                _fail(kernel, op, "by another multicast", "all copies into a ring are alike")
 
 
 def _fail(kernel: TileKernel, op: Any, message: str, hint: str) -> NoReturn:

@@ -73,3 +73,16 @@ def in_cluster(pointer: Any) -> Any:
 def cluster_pointer() -> Any:
     """Return the type of a pointer to the cluster's shared memory."""
     return ir.Type.parse(f"!llvm.ptr<{_CLUSTER}>")
+
+
+def by_rank(kind: Any, numbers: Sequence[int], rank: Any) -> Any:
+    """Build the number of type `kind` that belongs to a rank, an i32."""
+    found = build.constant(kind, numbers[0])
+    if all(n == numbers[0] for n in numbers):
+        return found
+    if list(numbers) == list(range(len(numbers))) and kind == rank.type:
+        return rank
+    for k, n in enumerate(numbers[1:], start=1):
+        is_mine = build.compare("eq", rank, build.constant(rank.type, k))
+        found = build.select(is_mine, build.constant(kind, n), found)
+    return found

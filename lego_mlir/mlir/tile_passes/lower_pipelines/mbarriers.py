@@ -71,17 +71,17 @@ class StageBarriers:
         full, empty = (allocate_guarded(layout, i64, _BARRIER_BYTES) for _ in range(2))
         return StageBarriers(layout, full, empty)
 
-    def initialize(self, producers: int, consumers: int) -> None:
+    def initialize(self, producers: int, consumers: Any) -> None:
         """Build the initialization, which one thread does.
 
         Args:
             producers: the arrivals that make a stage full.
-            consumers: the arrivals that make it empty.
+            consumers: the arrivals that make it empty, an i32.
         """
         for stage in range(int(self.layout.size)):
             at = build.index(stage)
             nvvm.mbarrier_init(self._at(self.full, at), build.constant(build.i32(), producers))
-            nvvm.mbarrier_init(self._at(self.empty, at), build.constant(build.i32(), consumers))
+            nvvm.mbarrier_init(self._at(self.empty, at), consumers)
 
     def wait_empty(self, at: Position) -> None:
         """Build the wait for the release of the tile that was in the stage."""

@@ -16,7 +16,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import reduce
 from math import prod
+from operator import or_
 from typing import Any
 
 from lego_mlir.algebra import Layout
@@ -30,7 +32,7 @@ from lego_mlir.mlir.layouts import layout_attribute
 from lego_mlir.mlir.tile_ir.kernels import TileKernel
 from lego_mlir.mlir.tile_ir.roles import role_around, role_of
 from lego_mlir.mlir.tile_ir.types import bytes_of, shared_layout_in
-from lego_mlir.mlir.tile_passes.lower_pipelines.addresses import allocate_guarded
+from lego_mlir.mlir.tile_passes.lower_pipelines.addresses import allocate_guarded, by_rank
 from lego_mlir.mlir.tile_passes.lower_pipelines.joint_rings import doing_nothing, joint_rings
 from lego_mlir.mlir.tile_passes.lower_pipelines.mbarriers import Position, StageBarriers
 from lego_mlir.mlir.tile_passes.lower_pipelines.readers import arrivals, is_read_by_groups
@@ -58,7 +60,8 @@ class Ring:
         buffer: the memory.
         barriers: those of its stages; `None` if the CTA's barrier orders them.
         engine: what copies; "put" of tiles that come from registers.
-        ctas: of the cluster that fill it together by multicast.
+        filling: for each rank the mask of the CTAs that fill its stages by multicast; none if each
+            CTA fills its own.
         by_groups: whether only dots by `wgmma` read its tiles, each with a warpgroup.
         expected_bytes: what completes a stage that TMA fills, with rings that share its barriers.
     """
@@ -69,7 +72,7 @@ class Ring:
     buffer: Any
     barriers: StageBarriers | None
     engine: str
-    ctas: int
+    filling: tuple[int, ...]
     by_groups: bool
     expected_bytes: int
 
@@ -157,7 +160,8 @@ class RingMaker:
             self._check_mbarriers(maker)
             barriers = StageBarriers.make(stages)
         copies = [op for each in group for op in self._users(each, pipelines.COPY_ASYNC)]
-        ctas = self._kernel.cluster if any(map(pipelines.is_multicast, copies)) else 1
+        masks = [m for op in copies if (m := pipelines.multicast_masks(op))]
+        filling = tuple(reduce(or_, each) for each in zip(*masks, strict=True))
         return Ring(
             stages,
             kind,
@@ -165,7 +169,7 @@ class RingMaker:
             buffer,
             barriers,
             self.engines[ring],
-            ctas,
+            filling,
             self._by_groups(ring),
             sum(map(_tile_bytes, group)),
         )
@@ -209,10 +213,13 @@ class RingMaker:
         with where(first):
             for value, ring in rings.items():
                 if ring.barriers is not None and self._groups.get(value, [value])[0] == value:
-                    consumers = ring.ctas * self._consumers(value, ring)
+                    own = self._consumers(value, ring)
+                    counts = [own * mask.bit_count() for mask in ring.filling] or [own]
+                    rank = nvvm.rank_in_cluster() if ring.filling else None
+                    consumers = by_rank(build.i32(), counts, rank)
                     ring.barriers.initialize(self._producers(value, ring), consumers)
             nvvm.fence_mbarrier_init()
-        if all(ring.ctas == 1 for ring in rings.values()):
+        if not any(ring.filling for ring in rings.values()):
             ir.Operation.create("gpu.barrier")
             return
         _cluster_barrier()

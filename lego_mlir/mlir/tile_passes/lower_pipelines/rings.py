@@ -28,6 +28,7 @@ without roles fill and read need no mbarriers (`copy_groups`).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, cast
 
 from lego_mlir.diagnostics import LegoError
@@ -41,6 +42,7 @@ from lego_mlir.mlir.modules import operations_in
 from lego_mlir.mlir.tile_ir.kernels import TileKernel
 from lego_mlir.mlir.tile_ir.roles import Role, role_of
 from lego_mlir.mlir.tile_ir.types import is_shared_tile
+from lego_mlir.mlir.tile_passes.lower_pipelines.addresses import by_rank
 from lego_mlir.mlir.tile_passes.lower_pipelines.copy_groups import CopyGroups, end_of_tile
 from lego_mlir.mlir.tile_passes.lower_pipelines.mbarriers import Position, StageBarriers
 from lego_mlir.mlir.tile_passes.lower_pipelines.readers import is_one_thread, only_copies, stores_of
@@ -185,15 +187,17 @@ class _Lowering:
     def _release(self, op: Any, ring: Ring, barriers: StageBarriers, at: Position) -> None:
         """Build the arrivals at the stage's barrier, when the tile has been read.
 
-        Lane k of a warp, or of the first warp of a warpgroup, arrives at CTA k of the cluster.
+        Lane k of a warp, or of the first warp of a warpgroup, arrives at CTA k of the cluster if
+        that one fills the stage.
         """
-        i32 = build.i32()
+        i32, filling = build.i32(), ring.filling
         if is_one_thread(self._role(op)):
-            for cta in range(ring.ctas):
-                rank = build.constant(i32, cta) if ring.ctas > 1 else None
-                nvvm.mbarrier_arrive(barriers.empty_at(at, rank))
+            for cta in range(len(filling) or 1):
+                rank = build.constant(i32, cta) if filling else None
+                with where(_fills(filling, rank)):
+                    nvvm.mbarrier_arrive(barriers.empty_at(at, rank))
             return
-        if not ring.by_groups and ring.ctas == 1:
+        if not ring.by_groups and not filling:
             self._arrive_by_warps(barriers.empty_at(at))
             return
         if not ring.by_groups:
@@ -201,11 +205,12 @@ class _Lowering:
         threads = WARPGROUP_THREADS if ring.by_groups else WARP_THREADS
         thread = build.make("arith.index_cast", i32, self._kernel.launch_thread)
         lane, rank = build.binary("remui", thread, build.constant(i32, threads)), None
-        if ring.ctas > 1:
+        if filling:
             # Not in the branch: mapa may be moved out, and takes no rank beyond the cluster's.
-            rank = build.binary("remui", lane, build.constant(i32, ring.ctas))
+            rank = build.binary("remui", lane, build.constant(i32, len(filling)))
         barrier = barriers.empty_at(at, rank)
-        with where(build.compare("ult", lane, build.constant(i32, ring.ctas))):
+        is_one = build.compare("ult", lane, build.constant(i32, len(filling) or 1))
+        with where(is_one), where(_fills(filling, rank)):
             nvvm.mbarrier_arrive(barrier)
 
     def _arrive_by_warps(self, barrier: Any) -> None:
@@ -230,3 +235,13 @@ def _order_lanes() -> None:
     """Build the wait of the lanes of a warp for one another."""
     lanes = build.constant(build.i32(), _ALL_LANES)
     ir.Operation.create("nvvm.bar.warp.sync", operands=[lanes])
+
+
+def _fills(filling: Sequence[int], rank: Any) -> Any | None:
+    """Build whether the CTA of a rank, an i32, fills a stage of this one; `None` if it does."""
+    i32, most = build.i32(), (1 << len(filling)) - 1
+    if all(mask == most for mask in filling):
+        return None
+    mask = by_rank(i32, filling, nvvm.rank_in_cluster())
+    bit = build.binary("andi", build.binary("shrui", mask, rank), build.constant(i32, 1))
+    return build.compare("eq", bit, build.constant(i32, 1))

@@ -35,7 +35,12 @@ from lego_mlir.mlir.tile_ir.kernels import TileKernel
 from lego_mlir.mlir.tile_ir.open_sizes import sizes_of
 from lego_mlir.mlir.tile_ir.operations import slice_of
 from lego_mlir.mlir.tile_ir.types import bytes_of, shared_layout_in
-from lego_mlir.mlir.tile_passes.lower_pipelines.addresses import address, as_pointer, in_cluster
+from lego_mlir.mlir.tile_passes.lower_pipelines.addresses import (
+    address,
+    as_pointer,
+    by_rank,
+    in_cluster,
+)
 from lego_mlir.mlir.tile_passes.lower_tiles import build
 
 
@@ -114,14 +119,9 @@ class Stage:
 
 def _plus(value: Any, shifts: Sequence[int], rank: Any) -> Any:
     """Build an i32 plus the shift of a rank."""
-    if all(n == shifts[0] for n in shifts):
-        shift = build.constant(build.i32(), shifts[0])
-        return build.binary("addi", value, shift) if shifts[0] else value
-    shift = build.constant(build.i32(), shifts[0])
-    for k, n in enumerate(shifts[1:], start=1):
-        is_mine = build.compare("eq", rank, build.constant(build.i32(), k))
-        shift = build.select(is_mine, build.constant(build.i32(), n), shift)
-    return build.binary("addi", value, shift)
+    if not any(shifts):
+        return value
+    return build.binary("addi", value, by_rank(build.i32(), shifts, rank))
 
 
 class TensorCopies:
@@ -138,7 +138,7 @@ class TensorCopies:
     def load(self, op: Any, stage: Stage, barrier: Any) -> None:
         """Build the copies of a tile to shared memory by one thread.
 
-        Of a multicast each CTA of the cluster copies the boxes of its rank to all CTAs.
+        Of a multicast each CTA copies some of the boxes to all CTAs that load the tile.
 
         Args:
             op: the lego.copy_async.
@@ -149,11 +149,11 @@ class TensorCopies:
             LegoError: TMA cannot copy the tile.
         """
         _, _, tensor, *origin = list(op.operands)
-        parts = self._kernel.cluster if pipelines.is_multicast(op) else 1
-        mask = None
-        if parts > 1:
-            mask = build.constant(ir.IntegerType.get_signless(_MASK_BITS), (1 << parts) - 1)
-        for tensor_map, coordinates, at in self._boxes(op, stage, tensor, origin, parts):
+        masks, mask = pipelines.multicast_masks(op), None
+        if masks:
+            bits = ir.IntegerType.get_signless(_MASK_BITS)
+            mask = by_rank(bits, masks, nvvm.rank_in_cluster())
+        for tensor_map, coordinates, at in self._boxes(op, stage, tensor, origin, masks):
             nvvm.fetch_tile(in_cluster(at), tensor_map, coordinates, barrier, mask)
 
     def store(self, op: Any, stage: Stage) -> None:
@@ -176,14 +176,23 @@ class TensorCopies:
             nvvm.wait_for_stores_read(0)
 
     def _boxes(
-        self, op: Any, stage: Stage, tensor: Any, origin: Sequence[Any], parts: int = 1
+        self,
+        op: Any,
+        stage: Stage,
+        tensor: Any,
+        origin: Sequence[Any],
+        masks: Sequence[int] = (1,),
     ) -> Iterator[tuple[Any, list[Any], Any]]:
         """Yield the tensor map, the coordinates and the pointer to shared memory of each box.
 
-        Of several CTAs each copies the boxes k, k + parts, ... with its rank k.
+        Of n CTAs of a mask the k-th one copies the boxes k, k + n, ...
         """
+        parts = masks[0].bit_count() if masks else 1
         found = boxes_of(self._kernel, op, stage.kind, parts)
-        rank = nvvm.rank_in_cluster() if parts > 1 else None
+        number = None
+        if parts > 1:
+            before = [(mask & (1 << k) - 1).bit_count() for k, mask in enumerate(masks)]
+            number = by_rank(build.i32(), before, nvvm.rank_in_cluster())
         tensor_map = self._map(op, tensor, found)
         zeros = [build.index(0)] * (stage.layout.rank - 1)
         size = bytes_of(ir.RankedTensorType(stage.kind).element_type)
@@ -192,10 +201,10 @@ class TensorCopies:
         for k in range(0, len(found.boxes), parts):
             boxes = found.boxes[k : k + parts]
             coordinates = [
-                _plus(first[dim], [box.at[d] for box in boxes], rank)
+                _plus(first[dim], [box.at[d] for box in boxes], number)
                 for d, dim in enumerate(found.dims)
             ]
-            at = _plus(start, [box.offset * size for box in boxes], rank)
+            at = _plus(start, [box.offset * size for box in boxes], number)
             yield tensor_map, coordinates, as_pointer(at)
 
     def _map(self, op: Any, tensor: Any, found: TensorMapBoxes) -> Any:

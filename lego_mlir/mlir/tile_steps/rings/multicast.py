@@ -1,12 +1,13 @@
-"""`transform_lego.multicast`: what the CTAs of a cluster all load is loaded once, for all of them.
+"""`transform_lego.multicast`: what CTAs of a cluster load in common is loaded once for all of them.
 
     "lego.copy_async"(%ring, %n, %b, %k, %j) {engine = "tma", ...}
 
-becomes, in a kernel that is launched in clusters and whose %j does not depend on the CTA's rank,
+becomes, in a kernel that is launched in clusters of two and whose %j does not depend on the rank,
 
-    "lego.copy_async"(%ring, %n, %b, %k, %j) {engine = "tma", multicast, ...}
+    "lego.copy_async"(%ring, %n, %b, %k, %j) {engine = "tma", multicast = array<i64: 3, 3>, ...}
 
-Each CTA copies a part of the tile to all. A stage is empty when all have released it.
+Each CTA copies a part of the tile to all. A stage is empty when all have released it. In clusters
+of 2 by 2 those of a row have operand A in common, and those of a column operand B.
 """
 
 from __future__ import annotations
@@ -32,30 +33,38 @@ def multicast(step: TransformStep) -> list[list[Any]]:
             continue
         values = ClusterValues(kernel)
         copies = [op for op in operations_in(kernel.launch) if op.name == pipelines.COPY_ASYNC]
-        common = {op.operands[0] for op in copies}
-        common -= {op.operands[0] for op in copies if not _is_common(kernel, values, op)}
+        masks: dict[Any, tuple[int, ...]] = {}
         for op in copies:
-            if op.operands[0] in common:
-                op.attributes[pipelines.MULTICAST] = ir.UnitAttr.get()
-        if not common:
+            ring, found = op.operands[0], _masks(kernel, values, op)
+            masks[ring] = found if masks.get(ring, found) == found else ()
+        for op in copies:
+            if masks[op.operands[0]]:
+                found = ir.DenseI64ArrayAttr.get(masks[op.operands[0]])
+                op.attributes[pipelines.MULTICAST] = found
+        if not any(masks.values()):
             raise step.error(
                 f"the {kernel.cluster} CTAs of a cluster load no tile in common",
                 kernel.launch,
-                hint="an order of programs by which neighbours share an operand: {raster_group = "
-                f"{kernel.cluster} : i64}} of transform_lego.persistent, or more",
+                hint="an order of programs by which neighbours share an operand: {cluster_rows = "
+                f"{kernel.cluster} : i64}} of transform_lego.persistent",
             )
     return []
 
 
-def _is_common(kernel: TileKernel, values: ClusterValues, copy: Any) -> bool:
-    """Return whether all CTAs of a cluster make a copy, and TMA can deal it to them."""
+def _masks(kernel: TileKernel, values: ClusterValues, copy: Any) -> tuple[int, ...]:
+    """Return for each rank the CTAs that can make a copy together, to which TMA can deal it.
+
+    There are none if each CTA copies for itself.
+    """
     ring, _, _, *origin = list(copy.operands)
-    if pipelines.engine_of(copy) != "tma" or not all(map(values.is_common, origin)):
-        return False
+    masks = values.masks(origin)
+    counts = {mask.bit_count() for mask in masks}
+    if pipelines.engine_of(copy) != "tma" or len(counts) > 1 or counts == {1}:
+        return ()
     if any(values.uncommon_control(use.owner.operation) is not None for use in ring.uses):
-        return False
+        return ()
     try:
-        boxes_of(kernel, copy, pipelines.tile_type_of(ring), kernel.cluster)
+        boxes_of(kernel, copy, pipelines.tile_type_of(ring), counts.pop())
     except LegoError:
-        return False
-    return True
+        return ()
+    return masks

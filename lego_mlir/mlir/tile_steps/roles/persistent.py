@@ -20,11 +20,14 @@ With `cluster = 2` neighbours in this order run on the CTAs of a cluster at the 
 
     scf.for %m = %b / 2 to %c256 step %c66 { %n = %m * 2 + %b % 2 ... }
 
-`multicast` loads what they have in common once.
+`multicast` loads what they have in common once. With `cluster_rows` the clusters, of so many rows
+of the grid and the columns that remain, have this order, and no cluster is in two places. By
+default they are one column, if that divides the grid.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 from typing import Any
 
@@ -55,12 +58,18 @@ def persistent(step: TransformStep) -> list[list[Any]]:
     """Let at most `ctas` CTAs run the programs of a grid one after another; 0 for no change."""
     ctas = step.number("ctas", _CTAS)
     group, cluster = step.number("raster_group", 1), step.number("cluster", 1)
-    given = (("ctas", ctas, 0, _CTAS), ("raster_group", group, 1, 8), ("cluster", cluster, 1, 2))
+    rows = step.number("cluster_rows", 0)
+    given = (
+        ("ctas", ctas, 0, _CTAS),
+        ("raster_group", group, 1, 8),
+        ("cluster", cluster, 1, 2),
+        ("cluster_rows", rows, 0, 2),
+    )
     for name, number, least, example in given:
         if number < least:
             raise step.misuse(f"{name} is {number}", hint=step.option(name, example))
     for kernel in kernels_of(step) if ctas else []:
-        _Persistence(step, kernel, ctas, group, cluster).build()
+        _Persistence(step, kernel, ctas, group, cluster, rows).build()
     return []
 
 
@@ -68,15 +77,21 @@ class _Persistence:
     """The rewrite of one kernel."""
 
     def __init__(
-        self, step: TransformStep, kernel: TileKernel, ctas: int, group: int, cluster: int
+        self,
+        step: TransformStep,
+        kernel: TileKernel,
+        ctas: int,
+        group: int,
+        cluster: int,
+        cluster_rows: int,
     ) -> None:
         self._step = step
         self._kernel = kernel
         self._ctas = ctas
         self._cluster = cluster
         self._grid = self._known_grid()
-        self._order = self._find_order(group)
         self._check_cluster()
+        self._order = self._find_order(group, cluster_rows)
 
     def _known_grid(self) -> tuple[int, ...]:
         """Return the grid, along x first.
@@ -129,17 +144,24 @@ class _Persistence:
                 hint=f"{self._step.option('cluster', 1)}, or --target=sm_90a",
             )
 
-    def _find_order(self, group: int) -> Layout:
+    def _find_order(self, group: int, cluster_rows: int) -> Layout:
         """Return the layout from (z, y, x), without sizes of 1, to the order of the programs.
 
         Raises:
-            LegoError: the step's layout is not of the grid, or no bijection.
+            LegoError: the step's layout is not of the grid, or no bijection; or clusters of so many
+                rows do not divide the grid.
         """
         dims = [n for n in reversed(self._grid) if n > 1] or [1]
         step = self._step
         if "order" not in step.op.attributes:
-            is_grouped = group > 1 and len(dims) > 1
-            return OrderBy(GenP(dims, row_groups(group)) if is_grouped else Row(*dims))
+            shape = self._cluster_shape(dims, cluster_rows)
+            dims = [n // size for n, size in zip(dims, shape, strict=True)]
+            group = max(1, group // shape[-2]) if len(dims) > 1 else 1
+            order = GenP(dims, row_groups(group)) if group > 1 else Row(*dims)
+            if prod(shape) == 1:
+                return OrderBy(order)
+            whole = [n * size for n, size in zip(dims, shape, strict=True)]
+            return OrderBy(order, Row(*shape)).TileBy(whole)
         layout = step.layout("order")
         if tuple(layout.dims) != tuple(dims) or layout.is_partial or layout.symbols:
             raise step.misuse(
@@ -147,6 +169,27 @@ class _Persistence:
                 hint="a layout of the grid's sizes along z, y and x, without those of 1",
             )
         return layout
+
+    def _cluster_shape(self, dims: Sequence[int], rows: int) -> list[int]:
+        """Return the sizes of a cluster along the grid's dimensions; ones for neighbours in order.
+
+        Raises:
+            LegoError: clusters of so many rows do not divide the grid.
+        """
+        cluster, ones = self._cluster, [1] * len(dims)
+        if len(dims) < 2 or cluster == 1:
+            return ones
+        shape = [*ones[2:], rows or cluster, cluster // (rows or cluster)]
+        if prod(shape) == cluster and not any(n % k for n, k in zip(dims, shape, strict=True)):
+            return shape
+        if rows:
+            raise self._step.error(
+                f"a grid of {' x '.join(map(str, dims))} programs is no whole clusters of "
+                f"{cluster} CTAs with {rows} rows",
+                self._kernel.launch,
+                hint=self._step.option("cluster_rows", 0),
+            )
+        return ones
 
     # The rewrite.
     def build(self) -> None:

@@ -45,8 +45,13 @@ def test_the_kernel_is_right_as_text(text: str) -> None:
 MUTANTS = {
     "operand A by multicast": (
         r'(Row\(128, 128\)\)">), slice',
-        r"\1, multicast, slice",
-        "'lego.copy_async' of a tile that is not known to be the same in all CTAs of a cluster",
+        r"\1, multicast = array<i64: 3, 3>, slice",
+        "'lego.copy_async' of a tile that is not known to be the same in the CTAs of a cluster",
+    ),
+    "a CTA that loads for another, which does not": (
+        r"multicast = array<i64: 3, 3>",
+        "multicast = array<i64: 3, 2>",
+        "'lego.copy_async' of a tile that is not known to be the same in the CTAs of a cluster",
     ),
     "multicast by threads": (
         r'engine = "tma"(, layout = [^ ]+ [^ ]+ multicast)',
