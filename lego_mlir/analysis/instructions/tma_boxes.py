@@ -48,10 +48,10 @@ _TYPICAL_SIZE = 1 << 20
 _STRIDES_END = 1 << 40
 """Bytes (CUDA driver API, cuTensorMapEncodeTiled)."""
 
-_WIDE_PROMOTION, _NARROW_PROMOTION = 256, 128
-"""Bytes of L2 promotion of tensors whose rows are whole L2 lines, and of others. In the latter a
-promotion beyond the line fetches parts of other rows: GEMMs with such rows took up to 1.2 times as
-long on an H200."""
+L2_PROMOTION = CACHE_LINE_BYTES
+"""Bytes that a read should bring into the L2 cache at least: a line. Two lines fetch parts of other
+rows, or what the tile's next box reads anyway: 99 GEMMs whose rows are whole lines took 0.97 to
+1.05 times as long with them on an H200, 1.005 times in the geometric mean, and others up to 1.2."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,18 +87,6 @@ class TensorMapBoxes:
     box: tuple[int, ...]
     swizzle: int
     boxes: tuple[Box, ...]
-
-    @property
-    def has_neighbors(self) -> bool:
-        """Whether boxes of a tile lie side by side, along the innermost dimension."""
-        return len({box.at[0] for box in self.boxes}) > 1
-
-    @property
-    def l2_promotion(self) -> int:
-        """Bytes that a read should bring into the L2 cache at least."""
-        strides = zip(self.shape[1:], self.strides, strict=True)
-        is_aligned = all(n == 1 or _divides(CACHE_LINE_BYTES, stride) for n, stride in strides)
-        return _WIDE_PROMOTION if is_aligned else _NARROW_PROMOTION
 
     @property
     def alignment(self) -> int:

@@ -148,6 +148,10 @@ class GemmConfig(ABC):
             LegoError: a tile has no such layout.
         """
 
+    def thread_stored_layout(self, problem: Problem) -> Layout:
+        """Return the shared-memory layout of a tile of C that threads store, not TMA."""
+        return self.shared_layouts(problem)[2]
+
     @abstractmethod
     def shared_bytes(self, problem: Problem) -> int:
         """Return the shared memory of a CTA, in bytes."""

@@ -97,6 +97,8 @@ def gemm_body(
         for layout, size, group in zip(matrices, sizes, groups, strict=True)
     )
     shared_a, shared_b, shared_c = config.shared_layouts(problem)
+    if gemm.stores_by_threads:
+        shared_c = config.thread_stored_layout(problem)
     warps = config.warp_layout
 
     def matmul(a: Any, b: Any, c: Any, **values: Any) -> None:

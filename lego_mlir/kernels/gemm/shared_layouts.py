@@ -22,6 +22,9 @@ from lego_mlir.hardware.limits import BANK_LINE_BYTES, MMA_COLUMNS, WGMMA_ROWS
 UNIT_BYTES = 16
 """Bytes of a row that `cp.async` writes and `ldmatrix` reads."""
 
+EPILOGUE_TILES = 2
+"""Epilogue tiles of a warpgroup in shared memory, which TMA stores concurrently."""
+
 
 # ---------------------------------------------------------------------------- mma.sync
 def xor_swizzled_tile(
@@ -78,10 +81,32 @@ def epilogue_tile(columns: int, element_bytes: int, *, by_row: bool = True) -> L
         LegoError: no swizzling mode divides the tile.
     """
     width = epilogue_columns(columns, element_bytes, by_row=by_row)
-    if by_row and width * element_bytes % SWIZZLES[-1]:
+    if by_row:
+        return _rows(width, element_bytes)
+    return tma_swizzled_transpose(WGMMA_ROWS, width, element_bytes)
+
+
+def thread_stored_tile(columns: int, element_bytes: int, *, by_row: bool = True) -> Layout:
+    """Return the layout of an epilogue tile that threads store, whose rows TMA does not take.
+
+    A row of it begins and ends anywhere in a sector of memory, and the L2 cache takes parts of
+    sectors at half its speed or less. So its rows are as wide as two tiles for TMA allow: threads
+    that store need no second one to write to meanwhile. Arguments and errors are those of
+    `epilogue_tile`.
+    """
+    width = epilogue_columns(columns, element_bytes, by_row=by_row)
+    if not by_row:
+        return epilogue_tile(columns, element_bytes, by_row=False)
+    units = range(EPILOGUE_TILES * width // MMA_COLUMNS, 0, -1)
+    widths = (MMA_COLUMNS * n for n in units if columns % (MMA_COLUMNS * n) == 0)
+    return _rows(next(widths), element_bytes)
+
+
+def _rows(width: int, element_bytes: int) -> Layout:
+    """Return the layout of an epilogue tile of this width whose rows are contiguous."""
+    if width * element_bytes % SWIZZLES[-1]:
         return OrderBy(Row(WGMMA_ROWS, width))
-    layout = tma_swizzled_tile if by_row else tma_swizzled_transpose
-    return layout(WGMMA_ROWS, width, element_bytes)
+    return tma_swizzled_tile(WGMMA_ROWS, width, element_bytes)
 
 
 def epilogue_columns(columns: int, element_bytes: int, *, by_row: bool = True) -> int:

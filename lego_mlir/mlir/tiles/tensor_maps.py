@@ -30,7 +30,7 @@ from math import prod
 from typing import Any, NamedTuple
 
 from lego_mlir.algebra import Layout, OrderBy, Row
-from lego_mlir.analysis.instructions.tma_boxes import TensorMapBoxes, tensor_map_boxes
+from lego_mlir.analysis.instructions.tma_boxes import L2_PROMOTION, TensorMapBoxes, tensor_map_boxes
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.hardware.limits import TENSOR_MAP_BYTES
 from lego_mlir.mlir import dialect
@@ -86,8 +86,7 @@ class TensorMaps:
     Args:
         step: the transform step, for errors.
         launch: the launch before which they are made.
-        l2_promotion: bytes that reads bring into the L2 cache at least; 0 as each tensor's strides
-            make best.
+        l2_promotion: bytes that reads bring into the L2 cache at least; 0 for `L2_PROMOTION`.
     """
 
     def __init__(self, step: TransformStep, launch: Any, l2_promotion: int = 0) -> None:
@@ -180,7 +179,7 @@ class TensorMaps:
                 strides,
                 found.box,
                 found.swizzle,
-                self._l2_promotion or found.l2_promotion,
+                self._l2_promotion or L2_PROMOTION,
             )
 
 

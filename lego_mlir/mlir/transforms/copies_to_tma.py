@@ -13,8 +13,8 @@ becomes, with a tensor map that the host encodes from the two layouts,
 A tile whose store has `multicast = array<i64: 1, 2, 1>` is loaded in slices, one by each CTA that
 needs it, each of which goes to all of them (`warp_specialized.multicast`).
 
-`l2_promotion` says how many bytes a load brings into the L2 cache at least. 0, the default, leaves
-that to the strides of each tensor (`analysis.instructions.tma_boxes`).
+`l2_promotion` says how many bytes a load brings into the L2 cache at least; 0, the default, stands
+for `analysis.instructions.tma_boxes.L2_PROMOTION`.
 
 Source: PTX ISA 9.7.9.25 (cp.async.bulk.tensor).
 """

@@ -8,8 +8,9 @@ swizzle has. For each chunk, through `BUFFERS` buffers in turn:
     the elected thread starts an asynchronous TMA store of the chunk
 
 The attribute `shared` of the payload's store is a chunk's shared-memory layout. With the attribute
-`by_threads` all threads copy the chunk to global memory instead: TMA does not take tensors whose
-rows begin at other bytes than multiples of 16.
+`by_threads` all threads copy the chunk to global memory instead, from one buffer: TMA does not take
+tensors whose rows begin at other bytes than multiples of 16. A warp copies rows that it has itself
+written, one behind the other, so that the L1 cache joins the parts of sectors that it stores.
 
 Source: PTX ISA 9.7.9.25 (cp.async.bulk.tensor), 9.7.13.14 (fence.proxy.async).
 """
@@ -158,7 +159,8 @@ class TmaStores:
                 op,
             )
         if chunk not in self._chunk_buffers:
-            stages = multibuffered(chunk, self._team.teams * self._groups * BUFFERS)
+            buffers = self._team.teams * self._groups * _buffer_count(op)
+            stages = multibuffered(chunk, buffers)
             shape = WGMMA_ROWS, int(chunk.dims[1])
             thread_fragment = ThreadFragment(
                 self._thread, shape, OrderBy(Row(WARPGROUP_WARPS, 1)), has_stmatrix=True
@@ -184,15 +186,16 @@ class TmaStores:
         return chunk_buffers.state
 
     def _make_state(self, op: Any, chunk_buffers: _ChunkBuffers) -> _StoreState:
-        numbers = OrderBy(Row(self._team.teams * self._groups, BUFFERS))
+        count = _buffer_count(op)
+        numbers = OrderBy(Row(self._team.teams * self._groups, count))
         warpgroup = self._warpgroup()
-        stages = [apply(numbers, [warpgroup, k]) for k in range(BUFFERS)]
+        stages = [apply(numbers, [warpgroup, k]) for k in range(count)]
         tiles = [
             Tile(op, chunk_buffers.layout, chunk_buffers.memory, (stage, None, None))
             for stage in stages
         ]
         # A warpgroup's buffers are consecutive, so one address and constants are enough.
-        distances = [k * chunk_buffers.size for k in range(BUFFERS)]
+        distances = [k * chunk_buffers.size for k in range(count)]
         writes = chunk_buffers.thread_fragment.writers(tiles[0], distances)
         if writes is None:
             writes = [partial(chunk_buffers.thread_fragment.store, tile=tile) for tile in tiles]
@@ -219,7 +222,7 @@ class TmaStores:
         tile_coordinates = TileCoordinates()
         for number in self._chunk_numbers(op, blocks * across):
             block, column = divmod(number, across)
-            buffer = buffers[number % BUFFERS]
+            buffer = buffers[number % len(buffers)]
             if self._has_tma:
                 with self._only(elected):
                     others = _copies_since(number, blocks * across) if by_tma else 0
@@ -299,19 +302,19 @@ class TmaStores:
     def _store_by_threads(self, chunk_tile: Tile, buffer: Tile) -> None:
         """Write a chunk from shared memory by the threads of the warpgroup."""
         size = element_bytes(chunk_tile.element)
-        source, target = (
-            CopiedTile(t.layout, t.whole, alignment_of(t.buffer, scope_of(chunk_tile.op)))
-            for t in (buffer, chunk_tile)
-        )
         most = _ACCESS // size
         widths = [most, 1]
         if _is_by_threads(chunk_tile.op):
             widths = [most >> k for k in range(most.bit_length())]
-        plan = plan_copy(
-            source, target, size, WARPGROUP_WARPS * WARP_THREADS, lead=target, widths=widths
-        )
         warp, _ = self._thread.warp
+        threads = WARPGROUP_WARPS * WARP_THREADS
         thread = apply(OrderBy(Row(WARPGROUP_WARPS, WARP_THREADS)), [warp, self._thread.lane])
+        source, target = (_copied(t) for t in (buffer, chunk_tile))
+        if _is_by_threads(chunk_tile.op) and target.strides()[1] == 1:
+            buffer, chunk_tile = (_rows_of_warp(t, warp) for t in (buffer, chunk_tile))
+            source, target = (_copied(t) for t in (buffer, chunk_tile))
+            threads, thread = WARP_THREADS, self._thread.lane
+        plan = plan_copy(source, target, size, threads, lead=target, widths=widths)
         ThreadCopies(buffer, chunk_tile, plan, thread).through_registers()
 
     def _is_elected(self) -> Any:
@@ -352,6 +355,25 @@ def is_stored_by_tma(op: Any) -> bool:
 def _is_by_threads(op: Any) -> bool:
     """Return whether threads write the chunks of a store from shared memory, and not TMA."""
     return dialect.BY_THREADS in op.attributes
+
+
+def _copied(tile: Tile) -> CopiedTile:
+    """Return a chunk in one of its memories, as copies are planned."""
+    return CopiedTile(tile.layout, tile.whole, alignment_of(tile.buffer, scope_of(tile.op)))
+
+
+def _rows_of_warp(chunk: Tile, warp: Any) -> Tile:
+    """Return the rows of a chunk that a warp of the warpgroup has accumulators of."""
+    down, _ = chunk.whole
+    split = subdivide(chunk.layout, {down: (WARPGROUP_WARPS, WGMMA_ROWS // WARPGROUP_WARPS)})
+    index = list(chunk.index)
+    index[down] = (warp, None)
+    return replace(chunk, layout=split.layout, index=split.index(*index))
+
+
+def _buffer_count(op: Any) -> int:
+    """Return the buffers of a warpgroup for the chunks of a store."""
+    return 1 if _is_by_threads(op) else BUFFERS
 
 
 def _copies_since(number: int, count: int) -> int:

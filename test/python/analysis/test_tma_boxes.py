@@ -23,7 +23,6 @@ from lego_mlir.algebra import (
     swizzle,
 )
 from lego_mlir.analysis.instructions.tma_boxes import TensorMapBoxes, tensor_map_boxes
-from lego_mlir.analysis.shared_tiles import swizzled_tile
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.sim.instructions.copies.tma import units
 from lego_mlir.sim.machine.tensor_map import Tiles
@@ -249,30 +248,6 @@ def test_rows_of_an_odd_size_say_how_to_pad_them() -> None:
     assert "multiple of 8 elements" in caught.value.hint
 
 
-@pytest.mark.parametrize(
-    ("tensor", "promotion"),
-    [
-        (OrderBy(Row(64, 128)), 256),
-        (OrderBy(Row(64, 64)), 256),  # rows of one line
-        (OrderBy(Row(64, 200)), 128),  # rows of 400 bytes
-        (OrderBy(Row(2, 64, 192)), 256),
-        (OrderBy(Row(2, 61, 192)), 256),
-        (OrderBy(Row(2, 61, 72)), 128),
-        (OrderBy(Row(1, 72)), 256),  # one row begins nowhere but at the start
-    ],
-    ids=str,
-)
-def test_rows_that_begin_inside_of_a_line_are_promoted_to_one_line(
-    tensor: Layout, promotion: int
-) -> None:
-    rank = len(tensor.dims)
-    rows = min(64, int(tensor.dims[-2]))
-    tile = (1,) * (rank - 2) + (rows, 64)
-    layout = tiled(tensor, tuple(map(int, tensor.dims)), tile)
-    found = tensor_map_boxes(layout, whole(by_rows(rows, 64, 2)), 2)
-    assert found.l2_promotion == promotion
-
-
 def test_sizes_that_the_launch_knows() -> None:
     """The map's sizes are expressions; what divides them follows from the layout."""
     rows = parse_layout("OrderBy(Row(M, 64)).TileBy([ceildiv(M, 64), 1], [64, 64])")
@@ -284,11 +259,3 @@ def test_sizes_that_the_launch_knows() -> None:
     found = tensor_map_boxes(batch, GOOD[:, :], 2)
     assert (found.dims, found.shape) == ((2, 1, 0), (n, m, b))
     assert found.strides == (2 * n, 2 * m * n)
-    assert found.l2_promotion == 256  # 64 divides N
-
-
-@pytest.mark.parametrize(("columns", "has_neighbors"), [(64, False), (128, True)])
-def test_boxes_side_by_side(columns: int, has_neighbors: bool) -> None:
-    layout = tiled(OrderBy(Row(128, 256)), (128, 256), (64, columns))
-    found = tensor_map_boxes(layout, whole(swizzled_tile((64, columns), 1, 2)), 2)
-    assert found.has_neighbors == has_neighbors

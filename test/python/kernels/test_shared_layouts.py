@@ -13,7 +13,10 @@ from lego_mlir.analysis.memory_costs.bank_conflicts import wavefronts
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.hardware.limits import BANK_LINE_BYTES
 from lego_mlir.kernels.gemm.shared_layouts import (
+    EPILOGUE_TILES,
     UNIT_BYTES,
+    epilogue_tile,
+    thread_stored_tile,
     xor_swizzled_tile,
     xor_swizzled_transpose,
 )
@@ -95,3 +98,18 @@ def test_tiles_that_need_no_swizzle_are_row_major() -> None:
 def test_sizes_that_are_not_powers_of_two_are_refused() -> None:
     with pytest.raises(LegoError, match="powers of two, not 96×64"):
         xor_swizzled_tile(96, 64, 2)
+
+
+@pytest.mark.parametrize(
+    ("columns", "size", "width"),
+    [(256, 2, 128), (192, 2, 96), (64, 2, 64), (24, 2, 24), (128, 4, 64), (256, 1, 256)],
+)
+def test_rows_that_threads_store_are_as_wide_as_two_tiles(
+    columns: int, size: int, width: int
+) -> None:
+    """They take the memory of the two tiles that TMA stores concurrently, at most."""
+    tile = thread_stored_tile(columns, size)
+    assert tile.dims == (64, width)
+    assert tile.size <= EPILOGUE_TILES * epilogue_tile(columns, size).size
+    offsets = sorted(tile.apply(i, j) for i in range(64) for j in range(width))
+    assert offsets == list(range(64 * width))

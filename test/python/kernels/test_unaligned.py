@@ -86,7 +86,7 @@ def test_a_batch(a: str, b: str) -> None:
     "config",
     [
         WgmmaConfig((128, 64, 64), 2, 2, cluster=(1, 2)),
-        WgmmaConfig((128, 64, 64), 2, 3, persistent_ctas=2),
+        WgmmaConfig((128, 128, 64), 2, 3, persistent_ctas=2),
         WgmmaConfig((128, 32, 64), 2, 2, persistent_ctas=2, overlap_epilogue=True),
         WgmmaConfig((64, 64, 64), 1, 2, split_k=2),
         WgmmaConfig((64, 64, 64), 1, 2, swap_ab=True),

@@ -262,10 +262,10 @@ def test_copies_may_arrive_at_any_time(order: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "found"), [(0, [128, 256, 256]), (64, [64, 64, 256]), (256, [256, 256, 256])]
+    ("asked", "found"), [(0, [128, 128, 128]), (64, [64, 64, 128]), (256, [256, 256, 128])]
 )
 def test_l2_promotion(asked: int, found: list[int]) -> None:
-    """Rows of A begin inside of a line: 128 bytes, unless the config says."""
+    """Copies of A and B bring in a line, unless the config says."""
     config = replace(SMALL, l2_promotion=asked)
     kernel = matmul(64, 128, 72, config=config)
     (launch,) = kernel.compilation().artifact(assemble=False).launches

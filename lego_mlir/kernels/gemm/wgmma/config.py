@@ -28,16 +28,15 @@ from lego_mlir.kernels.gemm.config import SLICE_ARRIVALS, SLICE_SUMS, GemmConfig
 from lego_mlir.kernels.gemm.problem import Problem
 from lego_mlir.kernels.gemm.rasterization import raster_groups
 from lego_mlir.kernels.gemm.shared_layouts import (
+    EPILOGUE_TILES,
     epilogue_columns,
     epilogue_tile,
+    thread_stored_tile,
 )
 from lego_mlir.kernels.gemm.wgmma import registers
 
 _ONE_CTA_BYTES = 117 * KIB
 """Shared memory of a CTA that has a multiprocessor to itself: more than half of its 228 KiB."""
-
-_EPILOGUE_TILES = 2
-"""Epilogue tiles of a warpgroup in shared memory (`mlir.warp_specialized.tma_stores`)."""
 
 _BARRIER_BYTES = 1024
 """Shared memory for the ring buffer's barriers, and for aligning what follows them."""
@@ -73,7 +72,7 @@ class WgmmaConfig(GemmConfig):
         deterministic: whether slices are added in order, so that C has the same bits in every
             launch. Through a cluster they always are.
         l2_promotion: bytes that a copy of A or B brings into the L2 cache at least: 64, 128 or 256;
-            0 for a choice by the pitch of the matrix's rows.
+            0 for 128.
         ping_pong: whether two consumers compute whole tiles in turns, one multiplying while the
             other stores, instead of each its rows of the same tile.
     """
@@ -206,6 +205,10 @@ class WgmmaConfig(GemmConfig):
             ),
         )
 
+    def thread_stored_layout(self, problem: Problem) -> Layout:
+        columns, size = self.tile[1] // self.column_slices, ELEMENT_BYTES[problem.out]
+        return thread_stored_tile(columns, size, by_row=problem.c == "row")
+
     def epilogue_tiles(self, problem: Problem) -> int:
         """Return the number of epilogue tiles that a warpgroup stores for each tile of C."""
         m, n, _ = self.tile
@@ -222,7 +225,7 @@ class WgmmaConfig(GemmConfig):
         row = self._epilogue_columns(problem) * ELEMENT_BYTES[problem.out]
         slices = self.column_slices
         accumulators = (slices - 1) * m * (n // slices) * ELEMENT_BYTES["f32"]
-        epilogue = self.consumers * _EPILOGUE_TILES * WGMMA_ROWS * row
+        epilogue = self.consumers * EPILOGUE_TILES * WGMMA_ROWS * row
         return ring + epilogue + accumulators + _BARRIER_BYTES
 
     def _epilogue_columns(self, problem: Problem) -> int:

@@ -21,9 +21,8 @@ from typing import Any
 from lego_mlir.algebra import Layout
 from lego_mlir.algebra.sizes import ceildiv
 from lego_mlir.algebra.strided import buffer_shape, in_strides
-from lego_mlir.analysis.instructions.tma_boxes import TensorMapBoxes, tensor_map_boxes
+from lego_mlir.analysis.instructions.tma_boxes import L2_PROMOTION, TensorMapBoxes, tensor_map_boxes
 from lego_mlir.diagnostics import LegoError
-from lego_mlir.hardware.limits import CACHE_LINE_BYTES
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.dialect import pipeline_operations as pipelines
@@ -211,9 +210,6 @@ class TensorCopies:
         key = (tensor, found.dims, found.shape, found.strides, found.box, found.swizzle)
         if key not in self._made:
             layout = self._kernel.layouts.of(op)
-            promotion = found.l2_promotion
-            if found.has_neighbors:  # the next box of the tile reads what lies beside this one
-                promotion = min(promotion, CACHE_LINE_BYTES)
             values = {symbol.name: value for symbol, value in sizes_of(op, layout).items()}
             shape, strides = (
                 known_sizes(sizes, self._kernel.source, op, values, tensor)
@@ -227,6 +223,6 @@ class TensorCopies:
                     strides,
                     found.box,
                     found.swizzle,
-                    promotion,
+                    L2_PROMOTION,
                 )
         return self._made[key]
