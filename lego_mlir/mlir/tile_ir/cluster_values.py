@@ -17,6 +17,7 @@ from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.lowering.indices.index_reader import IndexReader
 from lego_mlir.mlir.modules import operations_in
 from lego_mlir.mlir.tile_ir.kernels import TileKernel
+from lego_mlir.mlir.tile_ir.open_sizes import with_read_sizes
 
 _LAUNCH, _LOOP, _FUNCTION = "gpu.launch", "scf.for", "func.func"
 
@@ -43,11 +44,10 @@ class ClusterValues:
 
     def _define_index(self, op: Any) -> None:
         """Read the index that a layout has at an offset."""
-        layout = self._kernel.layouts.of(op)
-        if not layout.symbols:
-            index = layout.inv(self._reader.read(op.operands[0]))
-            for result, x in zip(op.results, index, strict=True):
-                self._reader.define(result, x)
+        layout = with_read_sizes(op, self._kernel.layouts.of(op), self._reader)
+        index = layout.inv(self._reader.read(op.operands[0]))
+        for result, x in zip(op.results, index, strict=True):
+            self._reader.define(result, x)
 
     def is_common(self, value: Any) -> bool:
         """Return whether a scalar is known to be the same in all CTAs of a cluster."""
@@ -70,7 +70,7 @@ class ClusterValues:
             return True
         value = self._reader.values.get(symbol)
         if not isinstance(value, ir.BlockArgument):
-            return False
+            return value is not None and value.owner.operation.parent == self._kernel.launch.parent
         owner, number = value.owner.owner.operation, value.arg_number
         if owner.name == _LOOP:
             return number == 0 and all(map(self.is_common, list(owner.operands)[:3]))

@@ -61,11 +61,17 @@ def operations_of(block: Any) -> list[Any]:
     return [op.operation for op in block.operations]
 
 
-def set_size(launch: Any, which: int, size: int) -> None:
-    """Set one of the six sizes of a launch: grid x, y, z, then CTA x, y, z."""
+def set_size(launch: Any, which: int, size: Any) -> None:
+    """Set one of the six sizes of a launch: grid x, y, z, then CTA x, y, z.
+
+    Args:
+        launch: the gpu.launch.
+        which: of the sizes.
+        size: a number, or an index that the host computes.
+    """
     first = next(iter(ir.DenseI32ArrayAttr(launch.attributes["operandSegmentSizes"])))
     with ir.InsertionPoint(launch), launch.location:
-        launch.operands[first + which] = build.index(size)
+        launch.operands[first + which] = build.index(size) if isinstance(size, int) else size
 
 
 def following(op: Any) -> Any:

@@ -2,8 +2,8 @@
 
     scf.for %t = %lo to %hi step %s { scf.for %i = 0 to %trips { } }
 
-has the number (%t - %lo) / %s * %trips + %i. If %trips depends on %t, the outer loop carries a
-count:
+has the number (%t - %lo) / %s * %trips + %i. If %trips depends on %t, or if only the launch knows
+%s, the outer loop carries a count:
 
     scf.for %t ... iter_args(%count = 0) {
       scf.for %i = 0 to %trips { }          %count + %i
@@ -38,21 +38,25 @@ def number_of(step: TransformStep, kernel: TileKernel, op: Any, handles: list[An
     Raises:
         LegoError: the operation is in something else.
     """
-    loop, *around = [*_around(step, kernel, op), None]
-    if loop is None:
-        return build.index(0)
-    around = around[:-1]
-    number, trips = _ordinal(loop), None
-    for depth, outer in enumerate(around):
-        if not _is_invariant(loop, outer):
-            with ir.InsertionPoint(loop):
-                every = _product(trips, _trips(loop))
-            before = _carry_count(step, handles, around[depth:], every)
-            return build.binary("addi", before, number)
-        trips = _product(trips, _trips(loop))
-        number = build.binary("addi", build.binary("muli", _ordinal(outer), trips), number)
+    loop: Any = None
+    number: Any = None
+    trips: Any = None
+    loops = list(_around(step, kernel, op))
+    for depth, outer in enumerate(loops):
+        if not _is_counted_by(outer, loop):
+            every = build.index(1)
+            if loop is not None:
+                with ir.InsertionPoint(loop):
+                    every = _product(trips, _trips(loop))
+            before = _carry_count(step, handles, loops[depth:], every)
+            return before if number is None else build.binary("addi", before, number)
+        if loop is None:
+            number = _ordinal(outer)
+        else:
+            trips = _product(trips, _trips(loop))
+            number = build.binary("addi", build.binary("muli", _ordinal(outer), trips), number)
         loop = outer
-    return number
+    return build.index(0) if number is None else number
 
 
 def is_counted(kernel: TileKernel, op: Any) -> bool:
@@ -84,6 +88,16 @@ def _around(step: TransformStep, kernel: TileKernel, op: Any) -> Iterator[Any]:
 
 def _product(a: Any | None, b: Any) -> Any:
     return b if a is None else build.binary("muli", a, b)
+
+
+def _is_counted_by(outer: Any, loop: Any) -> bool:
+    """Return whether a loop's variable says how often one in it has run; `None` for no loop in it.
+
+    Its stride is known, and the one in it has the same bounds in each of its iterations.
+    """
+    if integer(list(outer.operands)[2]) is None:
+        return False
+    return loop is None or _is_invariant(loop, outer)
 
 
 def _is_invariant(loop: Any, outer: Any) -> bool:

@@ -23,25 +23,31 @@ With `cluster = 2` neighbours in this order run on the CTAs of a cluster at the 
 `multicast` loads what they have in common once. With `cluster_rows` the clusters, of so many rows
 of the grid and the columns that remain, have this order, and no cluster is in two places. By
 default they are one column, if that divides the grid.
+
+Sizes of the grid may be what only the launch knows: the host computes the number of programs, and
+how many CTAs run them. The raster groups then divide the dimension whose size is known.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial, reduce
 from math import prod
 from typing import Any
 
-from lego_mlir.algebra import GenP, Layout, OrderBy, Row, row_groups
+from lego_mlir.algebra import Layout, OrderBy, Row, size_symbol
+from lego_mlir.index import Int, construct
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.dialect import pipeline_operations as pipelines
-from lego_mlir.mlir.layouts import layout_attribute
+from lego_mlir.mlir.layouts import layout_attribute, symbols_of
 from lego_mlir.mlir.lowering.indices.index_reader import launch_sizes
 from lego_mlir.mlir.modules import operations_in
 from lego_mlir.mlir.schedule.transform_step import TransformStep, transform
 from lego_mlir.mlir.tile_ir.kernels import TileKernel, constant_size
 from lego_mlir.mlir.tile_passes.lower_tiles import build
 from lego_mlir.mlir.tile_steps.kernels import kernels_of, operations_of, set_size
+from lego_mlir.mlir.tile_steps.roles.program_order import known_order, open_order
 
 _CTAS = 132
 """The multiprocessors of an H200."""
@@ -89,15 +95,17 @@ class _Persistence:
         self._kernel = kernel
         self._ctas = ctas
         self._cluster = cluster
-        self._grid = self._known_grid()
+        self._values = launch_sizes(kernel.launch)[:3]
+        self._grid = self._find_grid()
+        self._count = reduce(construct.mul, self._grid)
         self._check_cluster()
         self._order = self._find_order(group, cluster_rows)
 
-    def _known_grid(self) -> tuple[int, ...]:
-        """Return the grid, along x first.
+    def _find_grid(self) -> tuple[Int, ...]:
+        """Return the grid, along x first; symbols are the sizes that only the launch knows.
 
         Raises:
-            LegoError: it is not known, or the kernel has rings, roles or clusters already.
+            LegoError: the kernel has rings, roles or clusters already.
         """
         launch = self._kernel.launch
         for op in operations_in(launch):
@@ -115,14 +123,10 @@ class _Persistence:
                 hint="make kernels persistent that are launched without a cluster",
             )
         sizes = [constant_size(size) for size in launch_sizes(launch)[:3]]
-        if None in sizes:
-            shown = " x ".join("?" if n is None else str(n) for n in sizes)
-            raise self._step.error(
-                f"the grid is {shown}, and its size has to be known",
-                launch,
-                hint="launch a grid of constant size",
-            )
-        return tuple(n for n in sizes if n is not None)
+        return tuple(
+            size_symbol(f"grid_{axis}") if n is None else n
+            for axis, n in zip("xyz", sizes, strict=True)
+        )
 
     def _check_cluster(self) -> None:
         """Check that programs and CTAs make whole clusters.
@@ -130,8 +134,8 @@ class _Persistence:
         Raises:
             LegoError: they do not.
         """
-        for what, count in (("programs", prod(self._grid)), ("CTAs", self._ctas)):
-            if count % self._cluster:
+        for what, count in (("programs", self._count), ("CTAs", self._ctas)):
+            if construct.mod(count, self._cluster) != 0:
                 raise self._step.error(
                     f"{count} {what} are no whole clusters of {self._cluster}",
                     self._kernel.launch,
@@ -151,17 +155,12 @@ class _Persistence:
             LegoError: the step's layout is not of the grid, or no bijection; or clusters of so many
                 rows do not divide the grid.
         """
-        dims = [n for n in reversed(self._grid) if n > 1] or [1]
-        step = self._step
+        dims = [n for n in reversed(self._grid) if n != 1] or [1]
+        known, step = [n for n in dims if isinstance(n, int)], self._step
         if "order" not in step.op.attributes:
-            shape = self._cluster_shape(dims, cluster_rows)
-            dims = [n // size for n, size in zip(dims, shape, strict=True)]
-            group = max(1, group // shape[-2]) if len(dims) > 1 else 1
-            order = GenP(dims, row_groups(group)) if group > 1 else Row(*dims)
-            if prod(shape) == 1:
-                return OrderBy(order)
-            whole = [n * size for n, size in zip(dims, shape, strict=True)]
-            return OrderBy(order, Row(*shape)).TileBy(whole)
+            if len(known) < len(dims):
+                return open_order(dims, group, self._cluster)
+            return known_order(known, group, self._cluster_shape(known, cluster_rows))
         layout = step.layout("order")
         if tuple(layout.dims) != tuple(dims) or layout.is_partial or layout.symbols:
             raise step.misuse(
@@ -194,9 +193,9 @@ class _Persistence:
     # The rewrite.
     def build(self) -> None:
         """Rewrite the kernel; one with a CTA for each program has their order only."""
-        kernel, count, cluster = self._kernel, prod(self._grid), self._cluster
+        kernel, cluster = self._kernel, self._cluster
         launch, body = kernel.launch, kernel.body
-        ctas = min(count, self._ctas)
+        count, ctas = self._counts()
         *listed, before = operations_of(body)
         listed = [op for op in listed if op.name != _OF_LAUNCH]
         number = body.arguments[0]
@@ -204,9 +203,8 @@ class _Persistence:
             if cluster > 1:
                 rank = build.binary("remui", number, build.index(cluster))
                 number = build.binary("divui", number, build.index(cluster))
-            if count > ctas:
-                clusters = (count // cluster, ctas // cluster)
-                bounds = [number, *map(build.index, clusters)]
+            if count != ctas:
+                bounds = [number, self._clusters(count), self._clusters(ctas)]
                 loop = ir.Operation.create("scf.for", operands=bounds, regions=1)
                 index = ir.IndexType.get()
                 inside = loop.regions[0].blocks.append(index, arg_locs=[launch.location])
@@ -218,8 +216,8 @@ class _Persistence:
                 number = build.binary("muli", number, build.index(cluster))
                 number = build.binary("addi", number, rank)
             numbers = iter(self._index(number))
-            ids = [next(numbers) if n > 1 else build.index(0) for n in self._grid]
-            sizes = [build.index(n) for n in self._grid]
+            ids = [next(numbers) if n != 1 else build.index(0) for n in self._grid]
+            sizes = [self._size(axis) for axis in range(len(self._grid))]
         for op in listed:
             op.move_before(before)
         self._rename(listed, ids, sizes)
@@ -230,13 +228,38 @@ class _Persistence:
             launch.attributes[dialect.CLUSTER] = ir.IntegerAttr.get(i64, cluster)
             launch.attributes[dialect.OWN_PROGRAMS] = ir.UnitAttr.get()
 
+    def _counts(self) -> tuple[Any, Any]:
+        """Return the programs and the CTAs, numbers or indices that the host computes."""
+        if isinstance(self._count, int):
+            return self._count, min(self._count, self._ctas)
+        launch = self._kernel.launch
+        with ir.InsertionPoint(launch), launch.location:
+            count = reduce(partial(build.binary, "muli"), self._values)
+            return count, build.binary("minsi", count, build.index(self._ctas))
+
+    def _clusters(self, ctas: Any) -> Any:
+        """Build how many clusters so many CTAs make."""
+        if isinstance(ctas, int):
+            return build.index(ctas // self._cluster)
+        if self._cluster == 1:
+            return ctas
+        return build.binary("divui", ctas, build.index(self._cluster))
+
+    def _size(self, axis: int) -> Any:
+        """Build a size of the grid of programs."""
+        size = self._grid[axis]
+        return build.index(size) if isinstance(size, int) else self._values[axis]
+
     def _index(self, number: Any) -> list[Any]:
         """Build the numbers along x, y and z, without sizes of 1, of the `number`-th program."""
         layout = self._order
         if layout == OrderBy(Row(*layout.dims)) and layout.rank == 1:
             return [number]
-        bounds = [int(n) for n in layout.dims]
-        return dialect.inv(layout_attribute(layout), layout.rank, [number], bounds)[::-1]
+        bounds = [n if isinstance(n, int) else 0 for n in layout.dims]
+        attribute = layout_attribute(layout)
+        sizes = dict(zip(self._grid, self._values, strict=True))
+        values = [sizes[symbol] for symbol in symbols_of(layout, attribute)]
+        return dialect.inv(attribute, layout.rank, [number, *values], bounds)[::-1]
 
     def _rename(self, operations: list[Any], ids: list[Any], sizes: list[Any]) -> None:
         """Let what programs compute with be their own number, and the grid's size."""

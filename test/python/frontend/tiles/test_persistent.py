@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from tile_attention import attention, check_against_numpy
 
@@ -13,13 +14,16 @@ INPUTS = Path(__file__).resolve().parents[3] / "tile_steps" / "Inputs"
 ORDERS = ("late", "early", "random")
 
 
-def _gemm(m: int, n: int, k: int, **params: int) -> Any:
-    """Return a GEMM of tiles of 64 rows and columns, k in steps of 64."""
+def _gemm(m: int | str, n: int, k: int, **params: int) -> Any:
+    """Return a GEMM of tiles of 64 rows and columns, k in steps of 64; `m` may be a symbol."""
     a_matrix, b_matrix, c_matrix = (
-        lg.Tensor["f16", shape, 16] for shape in ((m, k), (k, n), (m, n))
+        lg.Tensor["f16", f"{rows}, {columns}", 16] for rows, columns in ((m, k), (k, n), (m, n))
     )
 
-    @lg.kernel(grid=(-(-n // 64), -(-m // 64)), warps=4, schedule="persistent", params=params)
+    def grid(a: Any) -> tuple[Any, Any]:
+        return -(-n // 64), -(-a.shape[0] // 64)
+
+    @lg.kernel(grid=grid, warps=4, schedule="persistent", params=params)
     def gemm(a: a_matrix, b: b_matrix, c: c_matrix) -> None:
         i, j = lg.block_id("y"), lg.block_id("x")
 
@@ -53,6 +57,29 @@ def test_a_gemm_in_all_orders(
         *(f"lowering, run in the simulator ({order})" for order in ORDERS),
     ]
     assert all(line.endswith("every element is the same") for line in lines[-3:])
+
+
+@pytest.mark.parametrize(
+    ("columns", "order", "params"),
+    [
+        (192, "OrderBy(Row(grid_y, 3))", {"ctas": 4, "store_stages": 2, "store_parts": 4}),
+        (
+            256,
+            "OrderBy(RegP([grid_y, 2, 2], [1, 0, 2])).GroupBy([grid_y, 4])",
+            {"ctas": 4, "cluster": 2, "raster_group": 2, "store_stages": 1},
+        ),
+    ],
+)
+def test_rows_that_only_the_launch_knows(columns: int, order: str, params: dict[str, int]) -> None:
+    kernel = _gemm("M", columns, 192, **params)
+    text = kernel.compilation().text("placed")
+    assert f'#lego.layout<"{order}">' in text
+    assert ("multicast" in text) == ("cluster" in params)
+    random = np.random.default_rng(5)
+    for rows in (1, 200):  # fewer programs than CTAs, and CTAs with two
+        a = random.standard_normal((rows, 192)).astype(np.float16)
+        lines = check_each_step(kernel.compilation(), [a, None, np.zeros((rows, columns), a.dtype)])
+        assert len(lines) >= len(ORDERS)
 
 
 def test_the_grid_is_at_most_the_programs() -> None:
