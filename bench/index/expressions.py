@@ -42,6 +42,10 @@ _GROUPS = ({"m": 8, "n": 5, "G": 4}, {"m": 6, "n": 6, "G": 1}, {"m": 9, "n": 2, 
 _PARTIAL = ({"m": 8, "n": 5, "G": 4}, {"m": 3, "n": 4, "G": 8}, {"m": 7, "n": 3, "G": 2})
 _LUD = ({"M": 64, "B": 16}, {"M": 21, "B": 3}, {"M": 5, "B": 5})
 _BRICKS = "OrderBy(Row(48, 48, 48), Row(8, 8, 8))"
+_BRICKS_OF_BRICKS = (
+    "OrderBy(RegP([48, 4, 2, 48, 4, 2, 48, 4, 2], [0, 3, 6, 1, 4, 7, 2, 5, 8]))"
+    ".GroupBy([384, 384, 384])"
+)
 _NESTED = "OrderBy(Row(8, 8), Col(4, 4), Row(2, 2)).TileBy([8, 8], [4, 4], [2, 2])"
 _EQUATION_7 = "OrderBy(RegP([2, 2, 2, 2, 2], [4, 1, 3, 2, 0])).GroupBy([2, 2, 2, 2, 2])"
 
@@ -138,6 +142,8 @@ NOT_COMPARED = (
     Expression("Morton 1024², inverse", "OrderBy(GenP([1024, 1024], morton))", "inv"),
     Expression("Hilbert 32²", "OrderBy(GenP([32, 32], hilbert))"),
     Expression("Hilbert 32², inverse", "OrderBy(GenP([32, 32], hilbert))", "inv"),
+    Expression("bricks of bricks, read through Row", _BRICKS_OF_BRICKS),
+    Expression("bricks of bricks, inverse", _BRICKS_OF_BRICKS, "inv"),
     Expression("bricks by name", "OrderBy(GenP([384, 384, 384], bricks(8, 8, 8)))"),
     Expression("block-cyclic", "OrderBy(GenP([4096], block_cyclic(32, 4)))"),
     Expression("antidiagonal 32², inverse", "OrderBy(GenP([32, 32], antidiagonal))", "inv"),

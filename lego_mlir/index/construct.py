@@ -120,6 +120,29 @@ def _xor_of(*operands: Int) -> Int:
     return reduce(Xor, kept)
 
 
+def bits(x: Int, mask: int) -> Int:
+    """Return `x & mask` of two's complement by quotients and remainders.
+
+    Args:
+        x: an expression.
+        mask: of any sign.
+    """
+    total: Int = 0
+    first = 0
+    while mask >> first:
+        if mask >> first & 1:
+            ones = ~(mask >> first)
+            count = (ones & -ones).bit_length() - 1 if ones else 0
+            field = floordiv(x, 1 << first)
+            total = add(total, mul(mod(field, 1 << count) if count else field, 1 << first))
+            if not count:
+                break
+            first += count
+        else:
+            first += 1
+    return total
+
+
 def _xor_operands(x: Int) -> tuple[Int, ...]:
     return (*_xor_operands(x.a), *_xor_operands(x.b)) if isinstance(x, Xor) else (x,)
 
@@ -274,6 +297,8 @@ def substitute(x: Int, values: Mapping[Sym, Int], times: Callable[[Int, Int], In
                 return total
             case Mul(a, b):
                 return times(visit(a), visit(b))
+            case nodes.Bits(inner, mask):
+                return bits(visit(inner), mask)
             case _:
                 operands = (visit(getattr(node, f)) for f in node.__match_args__)
                 return _CONSTRUCTORS[type(node)](*operands)

@@ -12,6 +12,7 @@ from lego_mlir.diagnostics import LegoError
 from lego_mlir.index import functions
 from lego_mlir.index.fold import Algebra, fold
 from lego_mlir.index.nodes import (
+    Bits,
     FloorDiv,
     Int,
     ISqrt,
@@ -57,6 +58,9 @@ class Operators(Algebra[Any]):
 
     def mod(self, x: Mod) -> Any:
         return self(x.num) % self(x.den)
+
+    def bits(self, x: Bits) -> Any:
+        return self(x.x) & x.mask
 
     def xor(self, x: Xor) -> Any:
         return self(x.a) ^ self(x.b)

@@ -20,6 +20,7 @@ from __future__ import annotations
 from typing import Generic, TypeVar
 
 from lego_mlir.index.nodes import (
+    Bits,
     Expr,
     FloorDiv,
     Int,
@@ -90,6 +91,10 @@ class Algebra(Generic[R]):
         """Interpret a remainder."""
         return self.other(x)
 
+    def bits(self, x: Bits) -> R:
+        """Interpret the bits of a mask."""
+        return self.other(x)
+
     def xor(self, x: Xor) -> R:
         """Interpret an exclusive or."""
         return self.other(x)
@@ -130,6 +135,7 @@ _METHODS: dict[type[Expr], str] = {
     Mul: "mul",
     FloorDiv: "floordiv",
     Mod: "mod",
+    Bits: "bits",
     Xor: "xor",
     Min: "minimum",
     Max: "maximum",

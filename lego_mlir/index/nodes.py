@@ -10,7 +10,7 @@ kinds of node:
     Xor        x ^ y        bitwise, on two's complement integers
     Min, Max, ISqrt         ISqrt is exact: the largest r with r*r <= x
     Less, Where             a comparison, and the choice it makes
-    Mul, Spelled            a product of sums that is kept as one, where that is cheaper
+    Mul, Bits, Spelled      a product of sums that is kept as one, and `x & mask`, where cheaper
 
 Equal expressions are the same object, so `is` compares them and every property is computed once.
 Nodes are never made directly: the constructors (`index.construct`, or the operators) put
@@ -304,6 +304,16 @@ class Mul(Node):
     rank = 10
     a: Expr
     b: Expr
+
+
+class Bits(Node):
+    """The bits `x & mask` of two's complement: only in forms, as `index.extraction` makes them."""
+
+    __slots__ = ("mask", "x")
+    __match_args__ = ("x", "mask")
+    rank = 12
+    x: Int
+    mask: int
 
 
 class WithForm(Expr):

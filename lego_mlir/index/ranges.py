@@ -12,6 +12,7 @@ from math import isqrt
 
 from lego_mlir.index.fold import Algebra
 from lego_mlir.index.nodes import (
+    Bits,
     Expr,
     FloorDiv,
     Int,
@@ -96,6 +97,13 @@ class _Ranges(Algebra[Interval]):
 
     def mod(self, x: Mod) -> Interval:
         return _mod(bounds(x.num), bounds(x.den))
+
+    def bits(self, x: Bits) -> Interval:
+        lo, hi = bounds(x.x)
+        if x.mask >= 0:
+            is_less = lo is not None and lo >= 0 and hi is not None and hi < x.mask
+            return 0, hi if is_less else x.mask
+        return (0, hi) if lo is not None and lo >= 0 else (None, None)
 
     def xor(self, x: Xor) -> Interval:
         return _xor(bounds(x.a), bounds(x.b))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from lego_mlir.index.fold import Algebra, fold
 from lego_mlir.index.nodes import (
+    Bits,
     Expr,
     FloorDiv,
     Int,
@@ -66,6 +67,9 @@ class _Text(Algebra[tuple[str, int]]):
 
     def mul(self, x: Mul) -> tuple[str, int]:
         return self._infix(x.a, "*", x.b), _PRODUCT
+
+    def bits(self, x: Bits) -> tuple[str, int]:
+        return f"({self._infix(x.x, ' & ', x.mask)})", _ATOM
 
     def xor(self, x: Xor) -> tuple[str, int]:
         return f"({self._infix(x.a, ' ^ ', x.b)})", _ATOM

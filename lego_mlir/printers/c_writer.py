@@ -9,8 +9,20 @@ from __future__ import annotations
 
 import re
 
-from lego_mlir.index.extraction.factor import Product, Tree
-from lego_mlir.index.nodes import Expr, FloorDiv, Int, ISqrt, Less, Max, Min, Mod, Sym, Where, Xor
+from lego_mlir.index.nodes import (
+    Bits,
+    Expr,
+    FloorDiv,
+    Int,
+    ISqrt,
+    Less,
+    Max,
+    Min,
+    Mod,
+    Sym,
+    Where,
+    Xor,
+)
 from lego_mlir.index.ranges import bounds, is_positive
 from lego_mlir.printers.names import Names
 from lego_mlir.printers.writer import ATOM, LOOSE, SUM, Text, Writer, all_nonnegative, log2
@@ -86,20 +98,8 @@ class CWriter(Writer):
         text = f"({self.kind})(({kind}){self.within(num, ATOM)} {operator} {divisor})"
         return text, ATOM
 
-    def tree(self, x: Tree) -> Text:
-        """Return the text of a factored sum; `(x >> k & m) * c` is `x >> (k - j) & m * c`."""
-        match x:
-            case Product((Mod(num, int(den)) as bits, int(scale))):
-                masks = (log2(den), log2(scale)) if bits not in (self.shared or ()) else ()
-                moved = log2(scale) or 0
-                shift = log2(num.den) if isinstance(num, FloorDiv) else None
-                if None not in masks and masks and shift is not None and shift >= moved:
-                    assert isinstance(num, FloorDiv)
-                    inner = self.within(num.num, ATOM)
-                    if shift > moved:
-                        inner = f"({inner} >> {shift - moved})"
-                    return f"{inner} & {self.number((den - 1) * scale)}", LOOSE
-        return super().tree(x)
+    def bits(self, x: Bits) -> Text:
+        return f"{self.within(x.x, ATOM)} & {self.number(x.mask)}", LOOSE
 
     def xor(self, x: Xor) -> Text:
         return f"{self.within(x.a, ATOM)} ^ {self.within(x.b, ATOM)}", LOOSE

@@ -2,7 +2,21 @@
 
 from __future__ import annotations
 
-from lego_mlir.index.nodes import Expr, FloorDiv, Int, ISqrt, Less, Max, Min, Mod, Sym, Where, Xor
+from lego_mlir.index import construct
+from lego_mlir.index.nodes import (
+    Bits,
+    Expr,
+    FloorDiv,
+    Int,
+    ISqrt,
+    Less,
+    Max,
+    Min,
+    Mod,
+    Sym,
+    Where,
+    Xor,
+)
 from lego_mlir.index.ranges import is_positive
 from lego_mlir.printers.names import Names
 from lego_mlir.printers.writer import ATOM, LOOSE, PRODUCT, SUM, Text, Writer, all_nonnegative, log2
@@ -24,6 +38,9 @@ class PythonWriter(Writer):
 
     def _division(self, num: Int, operator: str, den: Int) -> Text:
         return f"{self.within(num, ATOM)} {operator} {self.within(den, ATOM)}", PRODUCT
+
+    def bits(self, x: Bits) -> Text:
+        return f"{self.within(x.x, ATOM)} & {x.mask}", LOOSE
 
     def xor(self, x: Xor) -> Text:
         return f"{self.within(x.a, ATOM)} ^ {self.within(x.b, ATOM)}", LOOSE
@@ -119,6 +136,9 @@ class TritonWriter(NumpyWriter):
         if is_positive(x.den):
             return f"{a} % {b} < 0"
         return f"({a} % {b} != 0) & (({a} % {b} < 0) != ({b} < 0))"
+
+    def bits(self, x: Bits) -> Text:
+        return self(construct.bits(x.x, x.mask))
 
     def minimum(self, x: Min) -> Text:
         return self._call("tl.minimum", x.a, x.b)

@@ -9,6 +9,8 @@ from lego_mlir.algebra.sizes import is_numpy_integer, is_sympy
 from lego_mlir.algebra.slices import Slice
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.index import Expr, Int, Sym, construct
+from lego_mlir.index.extraction.bit_fields import with_bit_fields
+from lego_mlir.index.extraction.cost import weight
 
 
 def as_expression(x: Any, language: str) -> Int:
@@ -25,7 +27,7 @@ def as_expression(x: Any, language: str) -> Int:
     if isinstance(x, Slice) and not x.shape:
         x = with_variables(x).offset()
     if isinstance(x, Expr) or (isinstance(x, int) and not isinstance(x, bool)):
-        return x
+        return min((x, with_bit_fields(x)), key=weight)
     if is_numpy_integer(x):
         return int(x)
     if is_sympy(x):

@@ -2,16 +2,14 @@
 // RUN: %legoc %s | FileCheck %s
 
 // CHECK-DAG: #[[MAP:.*]] = affine_map<()[s0, s1] -> (s0 * 16 + s1)>
-// CHECK-DAG: #[[MAP1:.*]] = affine_map<()[s0] -> (s0 * 4)>
+// CHECK-DAG: #[[MAP1:.*]] = affine_map<()[s0] -> (s0 * 2)>
 // CHECK-DAG: #[[MAP2:.*]] = affine_map<()[s0, s1] -> (s0 * -8 - s1 + 31)>
 // CHECK-DAG: #[[MAP3:.*]] = affine_map<()[s0] -> (-s0 + 255)>
-// CHECK-DAG: #[[MAP4:.*]] = affine_map<()[s0] -> (s0 * 2)>
 // CHECK-DAG: #[[MAP5:.*]] = affine_map<()[s0, s1] -> (s0 - s1)>
 // CHECK-DAG: #[[MAP6:.*]] = affine_map<()[s0, s1] -> (s0 - s1 + 1)>
 // CHECK-DAG: #[[MAP7:.*]] = affine_map<()[s0, s1] -> (-s0 + s1)>
 // CHECK-DAG: #[[MAP8:.*]] = affine_map<()[s0, s1] -> (s0 - s1 + 15)>
 // CHECK-DAG: #[[MAP9:.*]] = affine_map<()[s0, s1] -> (s0 + s1)>
-// CHECK-DAG: #[[MAP10:.*]] = affine_map<()[s0, s1] -> (s0 * 8 + s1)>
 // CHECK-DAG: #[[MAP11:.*]] = affine_map<()[s0, s1] -> (s0 - s1 + 8)>
 
 // CHECK-LABEL: func.func @swizzle(
@@ -35,12 +33,11 @@ func.func @swizzle(%x: index, %y: index) -> (index, index, index) {
 // CHECK-SAME: %[[X:.*]]: index, %[[Y:.*]]: index
 // CHECK-DAG: %[[V0:.*]] = arith.andi %[[X]], %c15
 // CHECK-DAG: %[[V1:.*]] = arith.andi %[[Y]], %c15
-// CHECK-DAG: %[[V2:.*]] = arith.shrsi %[[X]], %c1
-// CHECK-DAG: %[[V3:.*]] = arith.andi %[[V2]], %c3
-// CHECK-DAG: %[[V4:.*]] = affine.apply #[[MAP1]]()[%[[V3]]]
-// CHECK-DAG: %[[V5:.*]] = arith.xori %[[V1]], %[[V4]]
-// CHECK-DAG: %[[V6:.*]] = affine.apply #[[MAP]]()[%[[V0]], %[[V5]]]
-// CHECK: return %[[V6]]
+// CHECK-DAG: %[[V2:.*]] = arith.andi %[[X]], %c6
+// CHECK-DAG: %[[V3:.*]] = affine.apply #[[MAP1]]()[%[[V2]]]
+// CHECK-DAG: %[[V4:.*]] = arith.xori %[[V1]], %[[V3]]
+// CHECK-DAG: %[[V5:.*]] = affine.apply #[[MAP]]()[%[[V0]], %[[V4]]]
+// CHECK: return %[[V5]]
 func.func @swizzle_of_chunks(%x: index, %y: index) -> index {
   %c15 = arith.constant 15 : index
   %i = arith.andi %x, %c15 : index
@@ -65,7 +62,7 @@ func.func @reverse(%i: index, %j: index) -> index {
 // CHECK-DAG: %[[V1:.*]] = arith.cmpi ult, %[[V0]], %c136
 // CHECK-DAG: %[[V2:.*]] = affine.apply #[[MAP3]]()[%[[V0]]]
 // CHECK-DAG: %[[V3:.*]] = arith.select %[[V1]], %[[V0]], %[[V2]]
-// CHECK-DAG: %[[V4:.*]] = affine.apply #[[MAP4]]()[%[[V3]]]
+// CHECK-DAG: %[[V4:.*]] = affine.apply #[[MAP1]]()[%[[V3]]]
 // CHECK-DAG: %[[V5:.*]] = arith.index_castui %[[V4]] : index to i32
 // CHECK-DAG: %[[V6:.*]] = arith.uitofp %[[V5]] : i32 to f32
 // CHECK-DAG: %[[V7:.*]] = llvm.call_intrinsic "llvm.sqrt.f32"(%[[V6]]) : (f32) -> f32
@@ -125,16 +122,17 @@ func.func @unskew(%flat: index) -> (index, index) {
 // CHECK-LABEL: func.func @own(
 // CHECK-SAME: %[[X:.*]]: index
 // CHECK-DAG: %[[V0:.*]] = arith.shrsi %[[X]], %c3
-// CHECK-DAG: %[[V1:.*]] = arith.andi %[[V0]], %c7
-// CHECK-DAG: %[[V2:.*]] = affine.apply #[[MAP9]]()[%[[X]], %[[V0]]]
-// CHECK-DAG: %[[V3:.*]] = arith.andi %[[V2]], %c7
-// CHECK-DAG: %[[V4:.*]] = affine.apply #[[MAP10]]()[%[[V1]], %[[V3]]]
+// CHECK-DAG: %[[V1:.*]] = affine.apply #[[MAP9]]()[%[[X]], %[[V0]]]
+// CHECK-DAG: %[[V2:.*]] = arith.andi %[[V1]], %c7
+// CHECK-DAG: %[[V3:.*]] = arith.andi %[[X]], %c56
+// CHECK-DAG: %[[V4:.*]] = affine.apply #[[MAP9]]()[%[[V2]], %[[V3]]]
 // CHECK-DAG: %[[V5:.*]] = arith.andi %[[X]], %c7
-// CHECK-DAG: %[[V6:.*]] = arith.cmpi ult, %[[V5]], %[[V1]]
-// CHECK-DAG: %[[V7:.*]] = affine.apply #[[MAP11]]()[%[[V5]], %[[V1]]]
-// CHECK-DAG: %[[V8:.*]] = affine.apply #[[MAP5]]()[%[[V5]], %[[V1]]]
-// CHECK-DAG: %[[V9:.*]] = arith.select %[[V6]], %[[V7]], %[[V8]]
-// CHECK: return %[[V4]], %[[V9]] : index, index
+// CHECK-DAG: %[[V6:.*]] = arith.andi %[[V0]], %c7
+// CHECK-DAG: %[[V7:.*]] = arith.cmpi ult, %[[V5]], %[[V6]]
+// CHECK-DAG: %[[V8:.*]] = affine.apply #[[MAP11]]()[%[[V5]], %[[V6]]]
+// CHECK-DAG: %[[V9:.*]] = affine.apply #[[MAP5]]()[%[[V5]], %[[V6]]]
+// CHECK-DAG: %[[V10:.*]] = arith.select %[[V7]], %[[V8]], %[[V9]]
+// CHECK: return %[[V4]], %[[V10]] : index, index
 func.func @own(%x: index) -> (index, index) {
   %c63 = arith.constant 63 : index
   %flat = arith.andi %x, %c63 : index

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 
 from lego_mlir.algebra.sizes import cofactor
 from lego_mlir.frontend.host.argument_types import Parameter, TensorType
-from lego_mlir.index import Int, Sym, symbols
+from lego_mlir.index import Int, Sym, construct, symbols
 from lego_mlir.index.fold import Algebra
-from lego_mlir.index.nodes import FloorDiv, Max, Min, Mod, Mul, Poly
+from lego_mlir.index.nodes import Bits, FloorDiv, Max, Min, Mod, Mul, Poly
 from lego_mlir.mlir.bindings import ir
 
 
@@ -53,6 +53,9 @@ class HostArithmetic(Algebra[Any]):
     def mod(self, x: Mod) -> Any:
         quotient = self._of_two("arith.floordivsi", x.num, x.den)  # remsi rounds towards zero
         return _made("arith.subi", self(x.num), _made("arith.muli", quotient, self(x.den)))
+
+    def bits(self, x: Bits) -> Any:
+        return self(construct.bits(x.x, x.mask))
 
     def minimum(self, x: Min) -> Any:
         return self._of_two("arith.minsi", x.a, x.b)

@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from lego_mlir.index.extraction.factor import Product, Sum, Tree, factor, without_constant
 from lego_mlir.index.fold import Algebra
-from lego_mlir.index.nodes import Expr, FloorDiv, Int, ISqrt, Mod, Mul, Poly, Sym
+from lego_mlir.index.nodes import Bits, Expr, FloorDiv, Int, ISqrt, Mod, Mul, Poly, Sym
 from lego_mlir.index.structure import children
 
 
@@ -68,6 +68,9 @@ class _Operations(Algebra[None]):
 
     def mod(self, x: Mod) -> None:
         self.operation(_kind_of_division(x.den), x)
+
+    def bits(self, x: Bits) -> None:
+        self.operation(Kind.SHIFT, x)
 
     def isqrt(self, x: ISqrt) -> None:
         self.operation(Kind.ROOT, x)

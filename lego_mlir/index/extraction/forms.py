@@ -4,6 +4,7 @@ Sums and products are kept expanded, so that terms cancel. Two other forms may c
 
     s*(s + 1)                     whole, where s*s + s is a product of sums expanded
     x + 248*(x // 8)              for 256*(x // 8) + x % 8: no remainder to take
+    x // 512 & 6                  for 2*(x // 1024 % 4): one shift, not two
 
 So operands carry both forms through a derivation (`index.operands`), remainders are taken out
 where their quotient is there too, and the cheapest form is what will be computed (papers/lego,
@@ -16,6 +17,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from lego_mlir.index import construct, polynomial
+from lego_mlir.index.extraction.bit_fields import with_bit_fields
 from lego_mlir.index.extraction.cost import weight
 from lego_mlir.index.extraction.width import widest
 from lego_mlir.index.nodes import Expr, Int, Mod, Mono, Poly, Spelled, plain
@@ -49,6 +51,7 @@ def _cheapest_form(derived: tuple[Int, ...]) -> tuple[Int, ...]:
     normal, unexpanded = tuple(map(plain, derived)), tuple(map(form_of, derived))
     found = [normal] if unexpanded == normal else [normal, unexpanded]
     found += [other for form in found if (other := _without_remainders(form)) != form]
+    found += [o for f in found if (o := tuple(map(with_bit_fields, f))) != f]
     return normal if len(found) == 1 else _cheapest(found)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import sympy
 
-from lego_mlir.index import nodes, structure
+from lego_mlir.index import construct, nodes, structure
 from lego_mlir.index.fold import Algebra, fold
 from lego_mlir.index.nodes import Expr, Int, Poly, Sym
 from lego_mlir.index.sympy_bridge.functions import FloorDiv, ISqrt, Less, Mod, Where, Xor
@@ -59,6 +59,9 @@ class _Sympy(Algebra[sympy.Expr]):
 
     def mul(self, x: nodes.Mul) -> sympy.Expr:
         return sympy.Mul(self(x.a), self(x.b))
+
+    def bits(self, x: nodes.Bits) -> sympy.Expr:
+        return self(construct.bits(x.x, x.mask))
 
     def other(self, x: Expr) -> sympy.Expr:
         return _FUNCTIONS[type(x)](*(self(operand) for operand in structure.children(x)))

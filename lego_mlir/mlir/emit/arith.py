@@ -22,6 +22,7 @@ from lego_mlir.diagnostics import LegoError
 from lego_mlir.index.extraction.factor import Product, Sum, Tree, factor, without_constant
 from lego_mlir.index.fold import Algebra
 from lego_mlir.index.nodes import (
+    Bits,
     Expr,
     FloorDiv,
     Int,
@@ -96,6 +97,9 @@ class Printer(Algebra[Any]):
 
     def mul(self, x: Mul) -> Any:
         return self._op(x, arith.MulIOp, x.a, x.b)
+
+    def bits(self, x: Bits) -> Any:
+        return self._op(x, arith.AndIOp, x.x, x.mask)
 
     def xor(self, x: Xor) -> Any:
         return self._op(x, arith.XOrIOp, x.a, x.b)
