@@ -1,11 +1,9 @@
-"""The CUDA figures: transposes, Needleman-Wunsch, LU decomposition, stencils over bricks."""
+"""The CUDA figures: transposes, Needleman-Wunsch, LU decomposition, and stencils over bricks."""
 
 from __future__ import annotations
 
-import importlib.util
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,62 +12,31 @@ from bench.contenders.case import (
     BY_HAND,
     OURS,
     PRINTED,
-    TEMPLATES,
     Built,
     Call,
     ContenderCase,
     Contenders,
 )
+from bench.figures import stencil_cases
+from bench.figures.cuda_kernels import BY_HAND_FOLDER, Kernel, example, kernels_of
 from lego_mlir.runtime import cuda as lego_cuda
-from lego_mlir.runtime.cuda import cuda_core
 
-_BY_HAND = Path(__file__).with_name("by_hand")
 _TRANSPOSE = 32
-_BRICK, _FIELD = 4, 384
-_OWN_BRICK = (8, 4, 32)
-_IN_ROWS, _IN_BRICKS = f"{OURS}, rows", f"{OURS}, bricks"
 _PENALTY = 10
 _NW_TILES, _OWN_NW_TILE = (16, 64), 128
 _LUD_TILE, _OWN_LUD_TILE = 16, 64
 _LUD = ("diagonal", "perimeter", "interior")
-
-Dims = tuple[int, int, int]
-Kernel = Callable[..., None]
 
 
 def cases() -> Iterator[ContenderCase]:
     """Yield the cases."""
     for size in (2048, 8192):
         yield _transpose_case(size)
-    for shape, radius in (("star", 1), ("star", 2), ("star", 3), ("star", 4), ("cube", 1)):
-        yield _stencil_case(shape, radius)
+    yield from stencil_cases.cases()
     for size in (4096, 16384):
         yield _needleman_wunsch_case(size)
     for size in (4096, 8192):
         yield _lud_case(size)
-
-
-def _kernels(built: Built, source: Path, names: tuple[str, ...], **defines: int) -> list[Kernel]:
-    """Compile CUDA C++; return functions `(grid, block, *arguments)` that launch its kernels."""
-    import cuda.core as core
-
-    from bench.peers.nvcc import compiled
-
-    cubin = built.folder / f"{source.parent.name}_{source.stem}.cubin"
-    path = compiled(source, cubin, built.torch.cuda.get_device_capability(), defines)
-    module = core.ObjectCode.from_cubin(path.read_bytes())
-    stream = cuda_core.as_stream(built.stream)
-
-    def of(name: str) -> Kernel:
-        kernel = module.get_kernel(name)
-
-        def launch(grid: Dims, block: Dims, *arguments: Any) -> None:
-            config = core.LaunchConfig(grid=grid, block=block)
-            core.launch(stream, config, kernel, *arguments)
-
-        return launch
-
-    return [of(name) for name in names]
 
 
 def _transpose_case(size: int) -> ContenderCase:
@@ -101,9 +68,9 @@ def _transpose_contenders(built: Built, size: int) -> Contenders:
     tiles = size // _TRANSPOSE
     sizes = (tiles, tiles, 1), (_TRANSPOSE, _TRANSPOSE, 1)
     pointers = a.data_ptr(), b.data_ptr()
-    (naive,) = _kernels(built, built.folder / "naive.cu", ("transpose",))
-    (shared,) = _kernels(built, built.folder / "shared.cu", ("transpose",))
-    hand = _kernels(built, _BY_HAND / "transpose.cu", ("naive", "shared_memory"), N=size)
+    (naive,) = kernels_of(built, built.folder / "naive.cu", ("transpose",))
+    (shared,) = kernels_of(built, built.folder / "shared.cu", ("transpose",))
+    hand = kernels_of(built, BY_HAND_FOLDER / "transpose.cu", ("naive", "shared_memory"), N=size)
     calls: dict[str, Call] = {
         OURS: built.ours(OURS, a, b),
         PRINTED: lambda: shared(*sizes, *pointers),
@@ -113,83 +80,6 @@ def _transpose_contenders(built: Built, size: int) -> Contenders:
         "PyTorch": lambda: b.copy_(a.t()),
     }
     return Contenders(calls, [b], [a.t()], 0.0)
-
-
-def _stencil_case(shape: str, radius: int) -> ContenderCase:
-    values = {"N": _FIELD, "B": _BRICK, "R": radius, "SHAPE": shape}
-    return ContenderCase(
-        name=f"stencil {shape} {radius} {_FIELD}",
-        figure="LEGO, bricks",
-        printed={"printed.cu": ("stencil.cu.j2", values)},
-        kernels=partial(_stencils, shape, radius),
-        contenders=partial(_stencil_contenders, shape=shape, radius=radius),
-        work=8.0 * _FIELD**3,
-        unit="GB/s",
-    )
-
-
-def _stencils(shape: str, radius: int) -> dict[str, Any]:
-    """Return our kernels over a field in rows, and over one in the bricks of a CTA."""
-    from lego_mlir import GenP, OrderBy, Row, bricks
-
-    example, n = _example("stencil"), _FIELD
-    taps = dict.fromkeys(example.weights(shape, radius), 1.0)
-    layouts = {
-        _IN_ROWS: OrderBy(Row(n, n, n)),
-        _IN_BRICKS: OrderBy(GenP([n, n, n], bricks(*_OWN_BRICK))),
-    }
-    return {name: example.stencil(n, taps, layout) for name, layout in layouts.items()}
-
-
-def _stencil_contenders(built: Built, shape: str, radius: int) -> Contenders:
-    torch, n, tiles = built.torch, _FIELD, _FIELD // _BRICK
-    field = torch.randn((n, n, n), device="cuda")
-
-    def in_bricks(x: Any, sides: tuple[int, int, int] = (_BRICK,) * 3) -> Any:
-        split = x.reshape([size for side in sides for size in (n // side, side)])
-        return split.permute(0, 2, 4, 1, 3, 5).contiguous()
-
-    bricks = in_bricks(field)
-    out, rows = torch.empty_like(bricks), torch.empty_like(field)
-    sizes = (tiles, tiles, tiles), (_BRICK, _BRICK, _BRICK)
-    (printed,) = _kernels(built, built.folder / "printed.cu", ("stencil",))
-    hand = _kernels(
-        built,
-        _BY_HAND / "stencil.cu",
-        ("in_bricks", "in_rows"),
-        N=n,
-        R=radius,
-        STAR=int(shape == "star"),
-    )
-    weights = torch.zeros((2 * radius + 1,) * 3, device="cuda", dtype=torch.float64)
-    if shape == "cube":
-        weights += 1
-    else:
-        for axis in range(3):
-            weights[tuple(slice(None) if k == axis else radius for k in range(3))] = 1
-
-    def summed(x: Any) -> Any:
-        return torch.nn.functional.conv3d(x.double()[None, None], weights[None, None])[0, 0]
-
-    expected = torch.nn.functional.pad(summed(field), (radius,) * 6)
-    # Ours has zeros outside of the field, and results everywhere.
-    whole = summed(torch.nn.functional.pad(field, (radius,) * 6))
-    own, own_bricks = torch.empty_like(field), in_bricks(field, _OWN_BRICK)
-    own_out = torch.empty_like(own_bricks)
-    row_major = f"{BY_HAND}, row-major"
-    calls: dict[str, Call] = {
-        _IN_ROWS: built.ours(_IN_ROWS, field, own),
-        _IN_BRICKS: built.ours(_IN_BRICKS, own_bricks.view(-1), own_out.view(-1)),
-        PRINTED: lambda: printed(*sizes, bricks.data_ptr(), out.data_ptr()),
-        BY_HAND: lambda: hand[0](*sizes, bricks.data_ptr(), out.data_ptr()),
-        row_major: lambda: hand[1](*sizes, field.data_ptr(), rows.data_ptr()),
-    }
-    separate = {
-        _IN_ROWS: (own, whole),
-        _IN_BRICKS: (own_out, in_bricks(whole, _OWN_BRICK)),
-        row_major: (rows, expected),
-    }
-    return Contenders(calls, [out], [in_bricks(expected)], 1e-5, separate=separate)
 
 
 def _needleman_wunsch_case(size: int) -> ContenderCase:
@@ -204,22 +94,12 @@ def _needleman_wunsch_case(size: int) -> ContenderCase:
             for tile in _NW_TILES
             for buff in ("row", "antidiagonal")
         },
-        kernels=lambda: {OURS: _example("needleman_wunsch_tiles").needleman_wunsch(size)},
+        kernels=lambda: {OURS: example("needleman_wunsch_tiles").needleman_wunsch(size)},
         contenders=partial(_needleman_wunsch_contenders, size=size),
         work=8.0 * size * size,
         unit="GB/s",
         launches=2 * size // min(_NW_TILES),
     )
-
-
-def _example(name: str) -> Any:
-    """Import a program of docs/examples."""
-    spec = importlib.util.spec_from_file_location(name, TEMPLATES / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def _needleman_wunsch_contenders(built: Built, size: int) -> Contenders:
@@ -253,10 +133,10 @@ def _needleman_wunsch_contenders(built: Built, size: int) -> Contenders:
         names = {"row": PRINTED, "antidiagonal": f"{PRINTED}, antidiagonals"}
         for buff, name in names.items():
             file = built.folder / f"{buff}_{tile}.cu"
-            (kernel,) = _kernels(built, file, ("needleman_wunsch",))
+            (kernel,) = kernels_of(built, file, ("needleman_wunsch",))
             calls[f"{name}, tiles of {tile}"] = call(kernel, tile)
-    source = _BY_HAND / "needleman_wunsch.cu"
-    (kernel,) = _kernels(built, source, ("needleman_wunsch",), N=size, B=min(_NW_TILES))
+    source = BY_HAND_FOLDER / "needleman_wunsch.cu"
+    (kernel,) = kernels_of(built, source, ("needleman_wunsch",), N=size, B=min(_NW_TILES))
     calls[f"{BY_HAND}, tiles of {min(_NW_TILES)}"] = call(kernel, min(_NW_TILES))
     expected = torch.from_numpy(_aligned(similarity.cpu().numpy())).cuda()
     return Contenders(calls, [scores[1:, 1:]], [expected[1:, 1:]], 0.0)
@@ -285,7 +165,7 @@ def _lud_case(size: int) -> ContenderCase:
         name=f"LU decomposition f32 {size}",
         figure="LEGO, LUD",
         printed={"printed.cu": ("lud.cu.j2", {"N": size, "B": _LUD_TILE})},
-        kernels=lambda: dict(zip(_LUD, _example("lud_tiles").lud(size), strict=True)),
+        kernels=lambda: dict(zip(_LUD, example("lud_tiles").lud(size), strict=True)),
         contenders=partial(_lud_contenders, size=size),
         work=2.0 / 3.0 * size**3,
         unit="TFLOP/s",
@@ -322,8 +202,8 @@ def _lud_contenders(built: Built, size: int) -> Contenders:
 
     calls: dict[str, Call] = {
         OURS: ours,
-        PRINTED: call(_kernels(built, built.folder / "printed.cu", names)),
-        BY_HAND: call(_kernels(built, _BY_HAND / "lud.cu", names, N=size, B=tile)),
+        PRINTED: call(kernels_of(built, built.folder / "printed.cu", names)),
+        BY_HAND: call(kernels_of(built, BY_HAND_FOLDER / "lud.cu", names, N=size, B=tile)),
     }
     expected = torch.linalg.lu_factor(whole.double(), pivot=False)[0]
 

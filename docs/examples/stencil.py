@@ -2,25 +2,40 @@
 
     python docs/examples/stencil.py
 
-A thread computes a column of elements. Windows give it their neighbours: they say which element of
-the field stands where in the thread's view, and that outside of the field there are zeros. What
-several of the thread's results need is loaded once. The layout of the field is another matter: in
-bricks, what is near in space is near in memory.
+A CTA sweeps along z. It keeps one plane of its elements and their neighbours in shared memory, of
+which a thread reads what is around its own elements once, and adds it to its sums for all planes
+that it is near to. These stay in registers, so each element of the field is read about once. The
+plane after the next is loaded meanwhile. Windows say which element of the field stands where in a
+plane, and that outside of the field there are zeros.
 
-A CTA may also copy its elements and their neighbours to shared memory first. The simulator counts
-the instructions of a warp for 32 elements in rows, with and without that: 65 and 23 for the star of
-radius 1, 91 and 71 for its cube, but 202 and 274 for the cube of radius 2.
+The layout of the field is another matter: in bricks, what is near in space is near in memory.
 """
 
 from itertools import product
+from typing import NamedTuple
 
 import numpy as np
 
 import lego_mlir as lg
 from lego_mlir import GenP, OrderBy, Row, bricks
 
-ROWS, LANES = 4, 32  # threads of a CTA
-COLUMN = 8  # elements of a thread
+WORD = 4  # elements of an access
+
+
+class Sweep(NamedTuple):
+    """What a CTA computes, and its threads.
+
+    Attributes:
+        planes: that the CTA sweeps along z.
+        rows: its threads along y.
+        words: its threads along x, each with a word of `WORD` elements.
+        each: rows of a thread.
+    """
+
+    planes: int = 96
+    rows: int = 8
+    words: int = 16
+    each: int = 3
 
 
 def weights(shape, radius):
@@ -35,74 +50,107 @@ def radius_of(taps):
     return max(max(map(abs, d)) for d in taps)
 
 
-def stencil(n, taps, layout, staged=False):
-    """Return the kernel of a stencil over a field of n x n x n elements.
+def stencil(n, taps, layout, sweep=Sweep()):  # noqa: B008
+    """Return the kernel of a stencil over a field of n × n × n elements.
 
     Args:
-        n: a multiple of 32.
-        taps: the weight of each neighbour, by its offset.
-        layout: of the field.
-        staged: copy what a CTA needs to shared memory first.
+        n: the planes, rows and elements of a row that a CTA computes divide it.
+        taps: the weight of each neighbour, by its offset (z, y, x), at most `WORD` away.
+        layout: of the field. Words along x are contiguous in it.
+        sweep: what a CTA computes.
     """
-    field = lg.Tensor["f32", layout]
-    ctas = (n // COLUMN, n // ROWS, n // LANES)
+    planes, each = sweep.planes, sweep.each
     radius = radius_of(taps)
-    halo = tuple(size + 2 * radius for size in (COLUMN, ROWS, LANES))
-    columns = {}  # the weights of neighbours one above the other, by their other two offsets
-    for (dz, *others), weight in taps.items():
-        columns.setdefault(tuple(others), {})[dz] = weight
+    own = planes, sweep.rows * each, sweep.words
+    if radius > WORD or any(size % part for size, part in zip((n, n, n // WORD), own, strict=True)):
+        raise ValueError(f"no stencil of radius {radius} over {n}³ elements by {sweep}")
+    field = lg.Tensor["f32", layout, WORD * 4]
+    by_words = layout.GroupBy([n, n, n // WORD, WORD])
+    ctas = tuple(size // part for size, part in zip((n, n, n // WORD), own, strict=True))
+    threads = OrderBy(Row(sweep.rows, sweep.words))
+    plane = OrderBy(Row(own[1] + 2 * radius, own[2] + 2))  # of words: a CTA's, and those around
+    copies = OrderBy(Row(lg.ceildiv(plane.size, threads.size), threads.size))
+    steps = planes + 2 * radius
+    halves = OrderBy(Row(lg.ceildiv(steps, 2), 2))  # planes take the halves of a buffer in turn
+    by_row = {}  # the weights, by the offsets along y, x, z
+    for (dz, dy, dx), weight in taps.items():
+        by_row.setdefault(dy, {}).setdefault(dx, {})[dz] = weight
 
-    def element(bz, by, bx, y, x, k):
-        return COLUMN * bz + k, ROWS * by + y, LANES * bx + x
-
-    def copied(a, block, thread):
-        """Copy the elements of a CTA and their neighbours to shared memory."""
-        tile = lg.shared("f32", OrderBy(Row(*halo)))
-        source = a.window(
-            (*ctas, *halo),
-            lambda bz, by, bx, z, y, x: tuple(i - radius for i in element(bz, by, bx, y, x, z)),
-            "zero",
-        )
-        elements = OrderBy(Row(*halo))
-        steps = OrderBy(Row(lg.ceildiv(elements.size, ROWS * LANES), ROWS, LANES))
-        for step in range(steps.dims[0]):
-            number = steps.apply(step, *thread)
-
-            @lg.if_(number < elements.size)
-            def _(number=number):
-                at = elements.inv(number)
-                tile[at] = source[(*block, *at)]
-
-        lg.barrier()
-        return tile
-
-    @lg.kernel(grid=ctas[::-1], block=(LANES, ROWS))
+    @lg.kernel(grid=ctas[::-1], block=threads.size)
     def kernel(a: field, b: field):
-        block, thread = [lg.block_id(d) for d in "zyx"], [lg.thread_id(d) for d in "yx"]
-        tile = copied(a, block, thread) if staged else None
-        sums = [0.0] * COLUMN
-        for (dy, dx), column in columns.items():
-            low, high = min(column), max(column)
-            count = COLUMN + high - low
+        cta, t = tuple(lg.block_id(d) for d in "zyx"), lg.thread_id()
+        y, x = threads.inv(t)
+        source = a.view(by_words).window(
+            (*ctas, steps + 1, *plane.dims, WORD),
+            lambda bz, by, bx, z, y, x, e: (
+                own[0] * bz + z - radius,
+                own[1] * by + y - radius,
+                own[2] * bx + x - 1,
+                e,
+            ),
+            ("zero", "zero", "zero", "inside"),
+        )
+        target = b.view(by_words).window(
+            (*ctas, planes, sweep.rows, each, sweep.words, WORD),
+            lambda bz, by, bx, z, y, k, x, e: (
+                own[0] * bz + z,
+                own[1] * by + each * y + k,
+                own[2] * bx + x,
+                e,
+            ),
+        )
+        buffer = lg.shared("f32", OrderBy(Row(2, *plane.dims, WORD)))
+        around = buffer.window(
+            (2, sweep.rows, each + 2 * radius, sweep.words, 3, WORD),
+            lambda half, y, k, x, word, e: (half, each * y + k, x + word, e),
+        )
+        numbers = [copies.apply(k, t) for k in range(copies.dims[0])]
 
-            def neighbour(*index, dy=dy, dx=dx, low=low):
-                z, y, x = element(*index)
-                return z + low, y + dy, x + dx
+        def loaded(step):
+            places = [plane.inv(lg.minimum(number, plane.size - 1)) for number in numbers]
+            return [source[(*cta, step, *place, slice(None))] for place in places]
 
-            def in_tile(*index, neighbour=neighbour):
-                return tuple(i + radius for i in neighbour(0, 0, 0, *index))
+        def add_row(half, k, sums):
+            """Add a row of the plane to the sums of a thread's rows, by step and row."""
+            uses = {i: by_row[k - i - radius] for i in range(each) if k - i - radius in by_row}
+            shifts = sorted({dx for use in uses.values() for dx in use})
+            needed = range(3) if any(shifts) else [1]
+            row = {word: around[half, y, k, x, word, :] for word in needed}
+            for dx in shifts:
+                elements = [divmod(WORD + dx + e, WORD) for e in range(WORD)]
+                value = lg.concatenate([row[word][e] for word, e in elements]) if dx else row[1]
+                for i, use in uses.items():
+                    for dz, weight in use.get(dx, {}).items():
+                        at = radius - dz, i
+                        sums[at] = lg.fma(value, weight, sums[at])
 
-            if staged:
-                values = tile.window((ROWS, LANES, count), in_tile)[(*thread, slice(None))]
-            else:
-                near = a.window((*ctas, ROWS, LANES, count), neighbour, "zero")
-                values = near[(*block, *thread, slice(None))]
-            for k, (dz, weight) in product(range(COLUMN), column.items()):
-                value = values[k + dz - low]
-                sums[k] = lg.fma(value, weight, sums[k])
-        own = b.window((*ctas, ROWS, LANES, COLUMN), element)
-        for k in range(COLUMN):
-            own[(*block, *thread, k)] = sums[k]
+        first = loaded(0)
+        zero = lg.zeros((WORD,), "f32")
+        keys = list(product(range(2 * radius + 1), range(each)))
+
+        @lg.fold(steps, (*[zero] * len(keys), *first))
+        def _(step, *carried):
+            sums = dict(zip(keys, carried, strict=False))
+            _, half = halves.inv(step)
+            for number, word in zip(numbers, carried[len(keys) :], strict=True):
+
+                @lg.if_(number < plane.size)
+                def _(number=number, word=word):
+                    buffer[(half, *plane.inv(number), slice(None))] = word
+
+            following = loaded(step + 1)
+            lg.barrier()
+            for k in range(each + 2 * radius):
+                add_row(half, k, sums)
+
+            @lg.if_(step >= 2 * radius)
+            def _():
+                for i in range(each):
+                    place = (*cta, step - 2 * radius, y, i, x)
+                    target[(*place, slice(None))] = sums[0, i]
+
+            later = [sums.get((s + 1, i), zero) for s, i in keys]
+            return (*later, *following)
 
     return kernel
 
@@ -122,12 +170,12 @@ if __name__ == "__main__":
     n = 32
     layouts = {
         "rows": OrderBy(Row(n, n, n)),
-        "bricks": OrderBy(GenP([n, n, n], bricks(COLUMN, ROWS, LANES))),
+        "bricks": OrderBy(GenP([n, n, n], bricks(8, 4, 32))),
     }
     x = np.random.default_rng(0).random((n, n, n), np.float32)
     for shape, radius, name in product(("star", "cube"), (1, 2), layouts):
         taps = weights(shape, radius)
-        result = stencil(n, taps, layouts[name], staged=len(taps) > 100).run(x)
+        result = stencil(n, taps, layouts[name], Sweep(16, 4, 8, 2)).run(x)
         np.testing.assert_allclose(result.outputs["b"], reference(x, taps), rtol=1e-5)
         points = f"{shape} of {len(taps)} points over {name}"
         print(f"{points} on {result.device}: all {x.size} elements within rounding")
