@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from itertools import cycle
+from itertools import cycle, product
 from math import ceil
 from typing import Any
 
@@ -21,6 +21,9 @@ OPEN, _OPEN_DEPTH = "sizes at run time", 128
 
 _CACHED_BYTES = 300e6
 """Keys and values that are decoded rotate through so many bytes, so that no cache holds them."""
+
+_CACHES, _MOST_CACHED = (2048, 8192, 32768, 131072), 1 << 24
+"""Keys of sequences that are decoded, and how many all of a batch have at most."""
 
 _TOKENS = 16384
 _WIDTH = 2048
@@ -58,6 +61,17 @@ class Sizes:
         return f"attention {kind} hd{self.depth} {sizes} heads {heads}"
 
     @property
+    def is_decoding(self) -> bool:
+        """Whether queries are few."""
+        return self.queries < 64
+
+    @property
+    def has_open(self) -> bool:
+        """Whether a kernel of run-time sizes is measured, too."""
+        is_chosen = not self.is_decoding or (self.heads == 64 and self.keys == 8192)
+        return self.depth == _OPEN_DEPTH and is_chosen
+
+    @property
     def flops(self) -> float:
         """The floating-point operations; those of a causal mask are half."""
         whole = 4.0 * self.batch * self.heads * self.queries * self.keys * self.depth
@@ -79,22 +93,31 @@ def cases() -> Iterator[ContenderCase]:
                 yield _case(Sizes(batch, tokens, tokens, heads, heads, depth, causal))
     for causal in (False, True):
         yield _case(Sizes(2, 8192, 8192, 32, 8, 128, causal))
-    for batch, keys in ((1, 2048), (1, 8192), (1, 32768), (16, 8192), (64, 8192), (8, 131072)):
-        for queries in (1, 8, 16):
-            yield _case(Sizes(batch, queries, keys, 64, 8, 128))
+    for sizes in _decoding():
+        yield _case(sizes)
+
+
+def _decoding() -> Iterator[Sizes]:
+    """Yield the sizes of decoding: one query of each, several where sequences have long caches."""
+    for heads, batch, keys in product((64, 32), (1, 4, 8, 16, 64, 128), _CACHES):
+        if batch * keys > _MOST_CACHED:
+            continue
+        yield Sizes(batch, 1, keys, heads, 8, 128)
+        if heads == 64 or (batch >= 8 and keys >= 8192):
+            yield from (Sizes(batch, queries, keys, heads, 8, 128) for queries in (8, 16))
 
 
 def _case(sizes: Sizes) -> ContenderCase:
     def kernels() -> dict[str, Any]:
         found = {OURS: _kernel(sizes)}
-        if is_decoding:
+        if sizes.is_decoding:
             elements = sizes.batch * sizes.keys * sizes.heads_kv * sizes.depth
             found[READ] = reading(elements)
-        if sizes.depth == _OPEN_DEPTH:
+        if sizes.has_open:
             found[OPEN] = _kernel(sizes, is_open=True)
         return found
 
-    is_decoding = sizes.queries < 64
+    is_decoding = sizes.is_decoding
     return ContenderCase(
         name=sizes.name,
         figure="decoding" if is_decoding else "forward",
@@ -113,7 +136,7 @@ def _kernel(sizes: Sizes, *, is_open: bool = False) -> Any:
     """
     from lego_mlir.kernels import attention
 
-    is_decoding = sizes.queries < 64
+    is_decoding = sizes.is_decoding
     return attention(
         None if is_open else sizes.batch,
         None if is_open and not is_decoding else sizes.queries,
@@ -131,9 +154,9 @@ def _contenders(built: Built, sizes: Sizes) -> Contenders:
     torch = built.torch
     shape_q = sizes.batch, sizes.queries, sizes.heads, sizes.depth
     shape_kv = sizes.batch, sizes.keys, sizes.heads_kv, sizes.depth
-    is_decoding = sizes.queries < 64
-    q = torch.randn(shape_q, device="cuda").half()
-    k, v = (torch.randn(shape_kv, device="cuda").half() for _ in range(2))
+    is_decoding = sizes.is_decoding
+    random = partial(torch.randn, device="cuda", dtype=torch.float16)
+    q, k, v = random(shape_q), random(shape_kv), random(shape_kv)
     copies = max(1, ceil(_CACHED_BYTES / sizes.bytes)) if is_decoding else 1
     caches = [(k, v), *((k.clone(), v.clone()) for _ in range(copies - 1))]
     o = torch.empty_like(q)
@@ -141,14 +164,15 @@ def _contenders(built: Built, sizes: Sizes) -> Contenders:
     calls: dict[str, Call] = {
         OURS: _rotating([built.ours(OURS, q, *cache, o, lse) for cache in caches])
     }
-    if sizes.depth == _OPEN_DEPTH:
+    if sizes.has_open:
         calls[OPEN] = _rotating([built.ours(OPEN, q, *cache, o, lse) for cache in caches])
     absent: dict[str, str] = {}
     makers = {
         "cuDNN": partial(_of_torch, "CUDNN_ATTENTION"),
-        "FlashAttention-2": partial(_of_torch, "FLASH_ATTENTION"),
         "FlashAttention-4": _flash_4,
     }
+    if not is_decoding:  # where queries are few it is far behind
+        makers["FlashAttention-2"] = partial(_of_torch, "FLASH_ATTENTION")
     for name, make in makers.items():
         try:
             call = _rotating([make(torch, q, *cache, sizes) for cache in caches])
@@ -199,22 +223,23 @@ def _flash_4(torch: Any, q: Any, k: Any, v: Any, sizes: Sizes) -> Call:
 
 def _reference(torch: Any, q: Any, k: Any, v: Any, sizes: Sizes) -> list[Any]:
     """Return the result and the logarithms in f32, some rows at a time."""
-    group = sizes.heads // sizes.heads_kv
     results, logs = torch.empty_like(q, dtype=torch.float32), []
     rows = max(1, min(sizes.queries, (1 << 28) // (sizes.heads * sizes.keys)))
     keys = torch.arange(sizes.keys, device="cuda")
     for b in range(sizes.batch):
-        whole_k = k[b].float().repeat_interleave(group, 1).permute(1, 2, 0)
-        whole_v = v[b].float().repeat_interleave(group, 1).transpose(0, 1)
+        whole_k, whole_v = k[b].float().permute(1, 2, 0), v[b].float().transpose(0, 1)
         found = []
         for start in range(0, sizes.queries, rows):
             part = q[b, start : start + rows].float().transpose(0, 1)
-            scores = part @ whole_k * sizes.depth**-0.5
+            packed = part.reshape(sizes.heads_kv, -1, sizes.depth)  # the heads that share keys
+            scores = (packed @ whole_k * sizes.depth**-0.5).view(sizes.heads, -1, sizes.keys)
             if sizes.causal:
                 own = torch.arange(start, start + part.shape[1], device="cuda")
                 last = own + (sizes.keys - sizes.queries)
                 scores.masked_fill_(keys[None, None, :] > last[None, :, None], -torch.inf)
             found.append(torch.logsumexp(scores, 2))
-            results[b, start : start + rows] = (torch.softmax(scores, 2) @ whole_v).transpose(0, 1)
+            weights = torch.softmax(scores, 2).view(sizes.heads_kv, -1, sizes.keys)
+            values = (weights @ whole_v).view(sizes.heads, -1, sizes.depth)
+            results[b, start : start + rows] = values.transpose(0, 1)
         logs.append(torch.cat(found, 1))
     return [results, torch.stack(logs)]

@@ -1,6 +1,5 @@
 // A ring becomes stages in shared memory with an mbarrier each for full and empty ones, and its
 // copies become TMA. Roles become branches on the warp; the role that only copies runs in one thread.
-// Barriers are initialized while the launch before this one may still run.
 // RUN: %legoc %s --emit=index | FileCheck %s
 // RUN: %legoc %s --check-each-step | FileCheck %s --check-prefix=STEPS
 
@@ -9,7 +8,6 @@
 // CHECK-COUNT-4: nvvm.mbarrier.init
 // CHECK:      nvvm.fence.mbarrier.init
 // CHECK:      gpu.barrier
-// CHECK:      nvvm.griddepcontrol wait
 // CHECK:      nvvm.shfl.sync
 // CHECK:      scf.if
 // CHECK-NEXT: nvvm.setmaxregister decrease 240
@@ -38,7 +36,6 @@ func.func @main(%a: memref<16384xf16> {lego.layout = #A, lego.alignment = 16 : i
   %c256 = arith.constant 256 : index
   gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
              threads(%tx, %ty, %tz) in (%sx = %c256, %sy = %c1, %sz = %c1) {
-    nvvm.griddepcontrol wait
     %c0 = arith.constant 0 : index
     %one = arith.constant 1 : index
     %c4 = arith.constant 4 : index

@@ -104,9 +104,6 @@ def fence_async_shared(own: Mapping[str, Any] | None = None) -> None:
     _made("fence.proxy", attributes=attributes)
 
 
-GRID_CONTROL = "nvvm.griddepcontrol"
-
-
 def griddepcontrol(action: Literal["wait", "launch_dependents"]) -> None:
     """Wait for the preceding launch, or let the next one begin (programmatic dependent launch)."""
     kind = ir.Attribute.parse(f"#nvvm<grid_dep_action {action}>")

@@ -123,15 +123,9 @@ class RingMaker:
     def make(self) -> dict[Any, Ring]:
         """Build the memory and the initialized barriers of each ring.
 
-        A kernel that waits for the launch before it initializes them first: they are its own.
-
         Raises:
             LegoError: the target has no such mbarriers.
         """
-        top = (op.operation for op in self._kernel.body.operations)
-        if (wait := next((op for op in top if op.name == nvvm.GRID_CONTROL), None)) is not None:
-            for maker in self._makers:
-                maker.move_before(wait)
         rings: dict[Any, Ring] = {}
         for maker in self._makers:
             with ir.InsertionPoint(maker), maker.location:
