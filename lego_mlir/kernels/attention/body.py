@@ -13,12 +13,15 @@ of the CTA sees are not in the loop.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
 from math import e as euler
 from math import inf, log, log2
+from operator import add
 from typing import Any
 
 from lego_mlir import frontend as lg
 from lego_mlir.algebra import Layout, OrderBy, Row
+from lego_mlir.index import maximum, minimum
 from lego_mlir.kernels.attention.config import AttentionConfig
 from lego_mlir.kernels.attention.problem import AttentionProblem, names_of
 from lego_mlir.kernels.attention.tensors import MOST_TOKENS, Storage, TensorLayouts
@@ -62,10 +65,11 @@ class Body:
         The base is a logarithm to base 2 of what the exponentials are divided by.
         """
         problem, config = self._problem, self._config
-        rows, columns = config.rows, config.columns
+        rows = config.rows
         queries = lg.fill(self._queries(), 0.0)
         blocks = self._work.blocks()
         factor = log2(euler) * (1.0 if self._is_scaled_before else problem.scale)
+        columns = config.columns // self._work.pieces
         sums = 1 if columns & (columns - 1) else _SUMS  # tiles of such sizes have no other shape
         initial = (
             lg.full((rows, 1), -inf, "f32"),
@@ -77,20 +81,20 @@ class Body:
         @lg.fold(blocks.count, initial)
         def state(step: Any, most: Any, base: Any, total: Any, values: Any) -> tuple[Any, ...]:
             n = blocks.at(step)
-            scores = lg.dot(queries, self._tile("k", n, problem.depth, problem.dtype).T)
-            key = self._work.columns(n)
-            scores = self._scored(scores, key)
-            scores = self._masked(scores, key, blocks, n)
-            peak = lg.max(scores, axis=1, keepdims=True)
+            keys = self._tiles("k", n, problem.depth, problem.dtype)
+            scores = self._masked([lg.dot(queries, k.T) for k in keys], blocks, n)
+            peak = reduce(maximum, (lg.max(x, axis=1, keepdims=True) for x in scores))
             is_grown = peak > most
             base = lg.where(is_grown, peak * factor, base)
             allowed = lg.where(is_grown, peak + _GROWTH / factor, most)
             old = lg.where(is_grown, lg.exp2((most - allowed) * factor), 1.0)
-            p: Any = lg.exp2(lg.fma(scores, factor, -base))
+            p: list[Any] = [lg.exp2(lg.fma(x, factor, -base)) for x in scores]
             # A matrix of 8 bits is multiplied along its rows, and values are summed across theirs.
-            seen = self._tile("v", n, problem.depth_v, problem.computed)
-            values = lg.dot(p.to(problem.computed), seen, values * old)
-            added = lg.sum(p.reshape(rows, columns // sums, sums), axis=1)
+            seen = self._tiles("v", n, problem.depth_v, problem.computed)
+            values = values * old
+            for x, v in zip(p, seen, strict=True):
+                values = lg.dot(x.to(problem.computed), v, values)
+            added = reduce(add, [lg.sum(x.reshape(rows, columns // sums, sums), axis=1) for x in p])
             return allowed, base, total * old + added, values
 
         _, base, total, values = state
@@ -149,19 +153,29 @@ class Body:
         tiles = view.tile(self._config.rows, self._problem.padded_depth)
         return tiles[work.stored, work.head, work.tile, 0]
 
-    def _tile(self, name: str, n: Any, depth: int, dtype: str) -> Any:
-        """Return a tile of keys or values of a type, with zeros past the end of the tensor."""
-        problem, columns, work = self._problem, self._config.columns, self._work
+    def _tiles(self, name: str, n: Any, depth: int, dtype: str) -> list[Any]:
+        """Return the tiles of keys or values of an iteration, with zeros past the tensor's end."""
+        problem, work = self._problem, self._work
         view = self._tensors[name].view(self._layouts.keys(name).by_head(depth))
         width = problem.padded_depth if name == "k" else depth
-        tiles, cache = view.tile(columns, width), problem.cache
+        tiles = view.tile(self._config.columns // work.pieces, width)
+        places = (self._place(n, k) for k in range(work.pieces))
+        return [lg.fill(tiles[at, work.head_kv, m, 0], 0.0).to(dtype) for at, m in places]
+
+    def _place(self, n: Any, piece: int) -> tuple[Any, Any]:
+        """Return the sequence or page of a piece of an iteration, and which of its tiles it is."""
+        cache, work = self._problem.cache, self._work
         if cache is None:
-            return lg.fill(tiles[work.stored, work.head_kv, n, 0], 0.0).to(dtype)
-        each = Row(self._layouts.pages_each, cache.page // columns)
-        page, part = OrderBy(each).inv(n)
-        number = self._tensors["pages"][work.batch, page]
+            return work.stored, n
+        table = self._tensors["pages"]
+        page, part = work.piece(n, piece), 0
+        if work.pieces > 1:
+            page = minimum(page, table.shape[1] - 1)  # the last iteration may have fewer pages
+        else:
+            each = Row(self._layouts.pages_each, cache.page // self._config.columns)
+            page, part = OrderBy(each).inv(n)
         known = cache.pages if isinstance(cache.pages, int) else MOST_TOKENS
-        return lg.fill(tiles[number.below(known), work.head_kv, part, 0], 0.0).to(dtype)
+        return table[work.batch, page].below(known), part
 
     def _given(self, function: Callable[..., Any], key: Any, other: Any, **more: Any) -> Any:
         """Call a mask or a score function with the values that it names.
@@ -207,29 +221,28 @@ class Body:
         """
         return self._problem.score is not None or self._problem.scale <= 0
 
-    def _masked(self, scores: Any, key: Any, blocks: Blocks, n: Any) -> Any:
-        """Return scores that are -inf where the mask is false.
+    def _masked(self, scores: list[Any], blocks: Blocks, n: Any) -> list[Any]:
+        """Return scores of an iteration, by pieces, that are -inf where the mask is false."""
+        work, mask, own = self._work, self._problem.mask, blocks.own
+        is_cut = work.cut(blocks, n)
+        keys = [work.columns(n, k) for k in range(work.pieces)]
+        scores = [self._scored(x, key) for x, key in zip(scores, keys, strict=True)]
 
-        Args:
-            scores: of a tile.
-            key: the tile's keys.
-            blocks: of the CTA.
-            n: the tile.
-        """
-        is_cut = self._work.cut(blocks, n)
-
-        def masked() -> Any:
-            mask, own = self._problem.mask, blocks.own
+        def masked(tile: Any, key: Any) -> Any:
             visible = True if mask is None else self._given(mask, key, 0)
             if own.first is not None:
                 visible = (key >= own.first) & visible
             if own.last is not None:
                 visible = (key <= own.last) & visible
-            return lg.where(visible, scores, -inf)
+            return lg.where(visible, tile, -inf)
+
+        def all_masked() -> list[Any]:
+            return list(map(masked, scores, keys))
 
         if isinstance(is_cut, bool):
-            return masked() if is_cut else scores
-        return lg.cond(is_cut, masked, lambda: scores)
+            return all_masked() if is_cut else scores
+        found = lg.cond(is_cut, lambda: tuple(all_masked()), lambda: tuple(scores))
+        return list(found)
 
 
 def _is_inside(token: Any, span: Span) -> Any:

@@ -111,7 +111,7 @@ def attention(
             logarithm of the sum of the exponentials of each query's scores.
         lengths: the kernel has an argument `lengths` behind v, i32 [batch]: how many keys each
             sequence has, at most seq_kv, which is not checked.
-        page_size: k and v are caches of pages of so many keys, a multiple of 16, best of 64:
+        page_size: k and v are caches of pages of so many keys, a multiple of 16:
             [pages, page_size, heads_kv, …]. The kernel has an argument `pages` behind `lengths`,
             i32 [batch, ceil(seq_kv / page_size)]: the pages of each sequence.
         pages: the pages of a cache; `None` if each launch takes them from k.
@@ -185,11 +185,14 @@ def attention(
     )
     built_for = Target.parse(target or runtime.select().target or DEFAULT_TARGET)
     chosen = config or choose(problem, spec_of(built_for), built_for)
-    if problem.cache is not None and problem.cache.page % chosen.columns:
-        raise LegoError(
-            f"attention: pages of {problem.cache.page} keys are no tiles of {chosen.columns}",
-            hint="page_size is a multiple of the config's columns",
-        )
+    if problem.cache is not None:
+        page, columns = problem.cache.page, chosen.columns
+        if page % columns and (chosen.needs_block or columns % page):
+            raise LegoError(
+                f"attention: pages of {page} keys are no tiles of {columns}, nor their parts",
+                hint="page_size is a multiple of the config's columns, or divides them where the "
+                "schedule is none or 'pipelined'",
+            )
     return _kernel(problem, chosen, lse=lse)
 
 
@@ -204,10 +207,6 @@ def _kernel(
     problem: AttentionProblem, config: AttentionConfig, *, lse: bool
 ) -> Kernel | KernelSequence:
     """Return the kernel, or with splits the sequence of two."""
-    if config.is_split and problem.is_ragged:
-        raise LegoError(
-            f"AttentionConfig: {config.splits} splits of a ragged batch", hint="splits=1"
-        )
     layouts = TensorLayouts(problem)
     inputs, results = layouts.inputs(), layouts.outputs(lse=lse)
     appended = layouts.appended() if problem.appends else {}

@@ -63,8 +63,10 @@ def choose(problem: AttentionProblem, spec: GpuSpec, target: Target) -> Attentio
     few = _config(problem, spec, _ROWS, "pipelined", packed=packed)
     if rows <= _ROWS:
         return few
-    if problem.dtype_kv != problem.computed:
-        # Values are converted on their way to the second dot, which cannot come late then.
+    page = _MANY_ROWS if problem.cache is None else problem.cache.page
+    if problem.dtype_kv != problem.computed or page < _COLUMNS:
+        # Values are converted on their way to the second dot, which cannot come late then; nor can
+        # the dots of several pages.
         return _config(problem, spec, _MANY_ROWS, "pipelined", packed=packed)
     many = _config(problem, spec, _many_rows(problem.queries, depth), "attention", packed=packed)
     if rows > _MANY_ROWS or _is_busy(_tiles(problem, many), spec) or many.is_open:
@@ -83,8 +85,9 @@ def _config(
         columns, speculated = next(n for most, n in _MANY.items() if depth <= most)
     else:
         columns = _COLUMNS if depth <= _DEEP else _COLUMNS // 2
-    if problem.cache is not None and problem.cache.page % columns:
-        columns = gcd(_COLUMNS, columns, problem.cache.page)
+    page = columns if problem.cache is None else problem.cache.page
+    if page % columns and (schedule == "attention" or columns % page):
+        columns = gcd(_COLUMNS, columns, page)
     found = AttentionConfig(
         rows,
         columns,
@@ -95,8 +98,7 @@ def _config(
     )
     tiles = _tiles(problem, found)
     why = f"{tiles} tiles of queries for {spec.multiprocessors} multiprocessors"
-    is_divided = isinstance(problem.queries, int) and not problem.is_ragged
-    if is_divided:
+    if isinstance(problem.queries, int):
         found = _divided(problem, found, least, spec)
     return replace(found, reason=why)
 

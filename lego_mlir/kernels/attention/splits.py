@@ -17,7 +17,8 @@ from lego_mlir.frontend import Kernel, kernel
 from lego_mlir.index import Int, bounds, maximum, minimum
 from lego_mlir.kernels.attention.config import AttentionConfig
 from lego_mlir.kernels.attention.problem import AttentionProblem
-from lego_mlir.kernels.attention.tensors import TensorLayouts
+from lego_mlir.kernels.attention.signatures import with_names
+from lego_mlir.kernels.attention.tensors import MOST_TOKENS, TensorLayouts
 
 _WARPS, _ELEMENTS, _SPLITS = 4, 8192, 32
 """Warps of a CTA, the elements of splits that it loads at once, and of how many at most."""
@@ -36,15 +37,16 @@ def combination(problem: AttentionProblem, config: AttentionConfig, *, lse: bool
     rows = stored.batch * stored.heads * stored.tokens
     together = _splits_together(config.splits, problem.depth_v)
     tile_rows = max(1, _ELEMENTS // (together * _held(problem.depth_v)))
-    types = {**layouts.parts(config.splits), **layouts.outputs(lse=lse)}
+    types = {**layouts.parts(config.splits), **layouts.offsets("offsets_q")}
+    types |= layouts.outputs(lse=lse)
     tiles = ceildiv(rows, tile_rows)
     if config.is_open:  # of one split, results need nothing: one CTA looks
         tiles = maximum(tiles * minimum(config.splits - 1, 1), 1)
     # Many CTAs of this kernel would leave uneven room for those of the next one.
     pdl: Any = "wait" if config.is_open else True
-    return kernel(grid=tiles, warps=_WARPS, parameters=types, pdl=pdl)(
-        _body(problem, config.splits, rows, tile_rows, lse=lse)
-    )
+    body = _body(problem, config.splits, rows, tile_rows)
+    launch = kernel(grid=tiles, warps=_WARPS, parameters=types, pdl=pdl)
+    return launch(with_names(body, types))
 
 
 def _splits_together(splits: Int, depth: int) -> int:
@@ -58,28 +60,25 @@ def _held(n: int) -> int:
     return 1 << (n - 1).bit_length()
 
 
-def _body(
-    problem: AttentionProblem, splits: Int, rows: Int, tile_rows: int, *, lse: bool
-) -> Callable[..., None]:
-    depth = problem.depth_v
-    by_row = TensorLayouts(problem).queries("o").by_head(depth)
+def _body(problem: AttentionProblem, splits: Int, rows: Int, tile_rows: int) -> Callable[..., None]:
+    depth, stored = problem.depth_v, TensorLayouts(problem).queries("o")
     together = _splits_together(splits, depth)
 
-    def combine(parts: Any, logs: Any, o: Any, lse: Any = None) -> None:
+    def combine(logs: Any, **tensors: Any) -> None:
         count, *_ = logs.shape
         if isinstance(count, int):
-            combine_tile(parts, logs, o, lse)
+            combine_tile(logs, **tensors)
         else:
-            lg.if_(count > 1)(lambda: combine_tile(parts, logs, o, lse))
+            lg.if_(count > 1)(lambda: combine_tile(logs, **tensors))
 
-    def combine_tile(parts: Any, logs: Any, o: Any, lse: Any) -> None:
+    def combine_tile(logs: Any, parts: Any, o: Any, lse: Any = None, offsets_q: Any = None) -> None:
         tile = lg.block_id()
         pieces = parts.view(OrderBy(Row(splits, rows, depth))).tile(together, tile_rows, depth)
         sums = logs.view(OrderBy(Row(splits, rows)))
         steps, *_ = pieces.shape
         count, height = sums.shape
         groups, tiles = ceildiv(splits, together), ceildiv(rows, tile_rows)
-        row = OrderBy(Row(tiles, tile_rows)).apply(tile, lg.arange(tile_rows))[None, :]
+        row = OrderBy(Row(tiles, tile_rows)).apply(tile, lg.arange(tile_rows))
 
         none = lg.full((tile_rows,), -inf, "f32")
         zeros = lg.zeros((tile_rows,), "f32"), lg.zeros((tile_rows, depth), "f32")
@@ -89,7 +88,7 @@ def _body(
             # A gather takes the layout of what it is multiplied with, and both are loaded before
             # either is used: no thread waits for another one, nor for two latencies.
             split = OrderBy(Row(groups, together)).apply(step, lg.arange(together))[:, None]
-            known = sums[minimum(split, count - 1), minimum(row, height - 1)]
+            known = sums[minimum(split, count - 1), minimum(row[None, :], height - 1)]
             logarithms: Any = lg.where(split < count, known, -inf)
             piece = lg.fill(pieces[step, tile, 0], 0.0)
             peak = maximum(most, lg.max(logarithms, axis=0))
@@ -102,16 +101,15 @@ def _body(
 
         most, total, values = state
         result = values * lg.where(total == 0.0, 0.0, 1.0 / total)[:, None]
-        merged = by_row.GroupBy([rows, depth])
-        o.view(merged).tile(tile_rows, depth)[tile, 0] = result.to(problem.out)
+        result, logarithms = result.to(problem.out), most + lg.log(total)
+        if offsets_q is not None:  # tokens behind the last sequence have no results
+            end = offsets_q[problem.batch].below(MOST_TOKENS)
+            _, token = OrderBy(Row(stored.heads, stored.tokens)).inv(row)
+            result = lg.restrict(result, (token < end)[:, None])
+            logarithms = lg.restrict(logarithms, token < end)
+        merged = stored.by_head(depth).GroupBy([rows, depth])
+        o.view(merged).tile(tile_rows, depth)[tile, 0] = result
         if lse is not None:
-            lse.view(OrderBy(Row(rows))).tile(tile_rows)[tile] = most + lg.log(total)
+            lse.view(OrderBy(Row(rows))).tile(tile_rows)[tile] = logarithms
 
-    if lse:
-        return combine
-
-    def without_logarithms(parts: Any, logs: Any, o: Any) -> None:
-        combine(parts, logs, o)
-
-    without_logarithms.__name__ = combine.__name__
-    return without_logarithms
+    return combine

@@ -132,10 +132,14 @@ class TensorLayouts:
             "q": self._type("q", problem.dtype, self.queries(), problem.depth),
             **self._of_keys("k", "v"),
         }
-        if problem.is_ragged:
-            for name in ("offsets_q", "offsets_kv"):
-                found[name] = TensorType("i32", OrderBy(Row(problem.batch + 1)))
+        found |= self.offsets("offsets_q", "offsets_kv")
         return {**found, **self._places(), **problem.arguments}
+
+    def offsets(self, *names: str) -> dict[str, Type]:
+        """Return the types of what says where sequences begin that follow one another, by name."""
+        if not self._problem.is_ragged:
+            return {}
+        return dict.fromkeys(names, TensorType("i32", OrderBy(Row(self._problem.batch + 1))))
 
     def appended(self) -> dict[str, Type]:
         """Return the types of keys and values, and of those that are appended, by name."""

@@ -123,11 +123,22 @@ class Work:
         tiles = ceildiv(self._tokens_q * self._group, size)
         return OrderBy(Row(tiles, size)).apply(self.tile, lg.iota((size, 1), 0))
 
-    def columns(self, block: Any) -> Any:
-        """Return the keys of a tile, in their tensor: [1, columns]."""
-        size = self._config.columns
-        tiles = ceildiv(self._tokens_kv, size)
-        return OrderBy(Row(tiles, size)).apply(block, lg.iota((1, size), 1))
+    @property
+    def pieces(self) -> int:
+        """The tiles of keys of an iteration: several where pages are smaller."""
+        cache, columns = self._problem.cache, self._config.columns
+        return 1 if cache is None else max(1, columns // cache.page)
+
+    def piece(self, block: Any, number: int) -> Any:
+        """Return which tile of a piece's size a piece of an iteration is."""
+        tiles = ceildiv(self._tokens_kv, self._config.columns)
+        return OrderBy(Row(tiles, self.pieces)).apply(block, number)
+
+    def columns(self, block: Any, number: int) -> Any:
+        """Return the keys of a piece of an iteration, in their tensor: [1, columns / pieces]."""
+        size = self._config.columns // self.pieces
+        tiles = ceildiv(self._tokens_kv, self._config.columns) * self.pieces
+        return OrderBy(Row(tiles, size)).apply(self.piece(block, number), lg.iota((1, size), 1))
 
     def members(self, rows: Any) -> tuple[Any, Any]:
         """Return the query of each row, in its tensor, and its head among those of the CTA."""

@@ -70,15 +70,19 @@ def test_lengths(config: AttentionConfig, splits: int) -> None:
     np.testing.assert_allclose(o, truth, atol=TOLERANCE)
 
 
-@pytest.mark.parametrize(("config", "splits"), [(PLAIN, 3), (RINGS, 3), (SKEWED, 1)])
-def test_pages(config: AttentionConfig, splits: int) -> None:
-    page, most, lengths = 32, 128, np.array([100, 5, 64], np.int32)
-    table = np.random.default_rng(0).permutation(12).astype(np.int32).reshape(3, 4)
-    k, v = drawn(12, page, 2, 32, seed=1), drawn(12, page, 2, 32, seed=2)
+@pytest.mark.parametrize(
+    ("config", "splits", "page"), [(PLAIN, 3, 32), (RINGS, 3, 16), (RINGS, 1, 64), (SKEWED, 1, 32)]
+)
+def test_pages(config: AttentionConfig, splits: int, page: int) -> None:
+    """Of pages of 16 keys an iteration takes two."""
+    most, lengths = 128, np.array([100, 5, 64], np.int32)
+    count = 3 * most // page
+    table = np.random.default_rng(0).permutation(count).astype(np.int32).reshape(3, -1)
+    k, v = drawn(count, page, 2, 32, seed=1), drawn(count, page, 2, 32, seed=2)
     q = drawn(3, 1, 8, 32)
     o = np.full_like(q, np.nan)
     kernel = attention(
-        3, 1, most, 8, 32, heads_kv=2, lengths=True, page_size=page, pages=12, target="sm_90a",
+        3, 1, most, 8, 32, heads_kv=2, lengths=True, page_size=page, pages=count, target="sm_90a",
         config=split(config, splits),
     )  # fmt: skip
     kernel(q, k, v, lengths, table, o, device="sim")

@@ -128,7 +128,10 @@ def test_results_in_a_larger_tensor() -> None:
         ({"strides": {"q": (None, 64, 32, 2)}}, "the last one is 1"),
         ({"ragged": True, "lengths": True}, "a ragged batch has offsets"),
         ({"ragged": True, "seq_q": None}, "a ragged batch has offsets"),
-        ({"ragged": True, "config": AttentionConfig(splits=2)}, "2 splits of a ragged batch"),
+        (
+            {"page_size": 32, "lengths": True, "config": AttentionConfig(schedule="attention")},
+            "pages of 32 keys are no tiles of 64",
+        ),
         ({"seq_q": "8"}, "seq_q is a positive integer, not '8'"),
     ],
 )
