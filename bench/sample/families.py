@@ -25,10 +25,14 @@ from lego_mlir.kernels.gemm.matrices import ALIGNMENT, order_of
 from lego_mlir.kernels.gemm.mma import model as mma
 from lego_mlir.kernels.gemm.mma.config import MmaConfig
 from lego_mlir.kernels.gemm.problem import Problem
-from lego_mlir.kernels.gemm.unaligned.remedies import Remedies, microseconds
+from lego_mlir.kernels.gemm.unaligned.remedies import (
+    Remedies,
+    copy_microseconds,
+    store_microseconds,
+)
 from lego_mlir.kernels.gemm.wgmma import model, work
 from lego_mlir.kernels.gemm.wgmma.config import WgmmaConfig
-from lego_mlir.kernels.gemm.wgmma.config_table import ConfigTable
+from lego_mlir.kernels.gemm.wgmma.config_table import ConfigTable, stores_rows
 
 Numbers = npt.NDArray[np.float64]
 
@@ -64,11 +68,13 @@ class CopiesWork:
         base: microseconds of the GEMM by the model of `wgmma`.
         moved: bytes that are copied.
         written: bytes of C that threads store.
+        by_rows: whether a warp stores 256 bytes of a row.
     """
 
     base: Numbers
     moved: Numbers
     written: Numbers
+    by_rows: Numbers
 
     @staticmethod
     def joined(works: Sequence[CopiesWork]) -> CopiesWork:
@@ -174,8 +180,12 @@ def _work_of_copies(
     done = _wgmma(needed.multiplied(problem), configs, gpu)
     base = _times_of_wgmma(done, work.model_of(gpu))
     ones = np.ones(len(base))
-    return CopiesWork(base, needed.moved_bytes * ones, needed.written_bytes(problem) * ones)
+    table = ConfigTable.of(configs, ELEMENT_BYTES[problem.dtype])
+    by_rows = stores_rows(_canonical(problem), table) * ones
+    moved, written = needed.moved_bytes * ones, needed.written_bytes(problem) * ones
+    return CopiesWork(base, moved, written, by_rows)
 
 
 def _times_of_copies(done: CopiesWork, constants: UnalignedModel) -> Numbers:
-    return done.base + microseconds(done.moved, done.written, constants)
+    stores = store_microseconds(done.written, done.by_rows > 0, constants)
+    return done.base + copy_microseconds(done.moved, constants) + stores

@@ -183,8 +183,10 @@ class UnalignedModel:
         copy_launch_us: microseconds of the launch that re-pitches.
         store_bytes_per_us: bytes of C that threads store in a microsecond, beyond the time that
             the model of `wgmma` has for stores.
+        row_store_bytes_per_us: the same where a warp stores 256 bytes of a row.
     """
 
     copy_bytes_per_us: float
     copy_launch_us: float
     store_bytes_per_us: float
+    row_store_bytes_per_us: float

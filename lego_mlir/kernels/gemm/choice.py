@@ -22,8 +22,14 @@ from lego_mlir.kernels.gemm.heuristic import Estimate
 from lego_mlir.kernels.gemm.matrices import ALIGNMENT, is_plain
 from lego_mlir.kernels.gemm.mma import heuristic as mma_heuristic
 from lego_mlir.kernels.gemm.problem import Problem
-from lego_mlir.kernels.gemm.unaligned.remedies import Remedies, refusals, remedies
+from lego_mlir.kernels.gemm.unaligned.remedies import (
+    Remedies,
+    refusals,
+    remedies,
+    store_microseconds,
+)
 from lego_mlir.kernels.gemm.wgmma import heuristic as wgmma_heuristic
+from lego_mlir.kernels.gemm.wgmma.config_table import ConfigTable, Numbers, stores_rows
 
 WGMMA_TARGET = "sm_90a"
 
@@ -132,10 +138,16 @@ def _wgmma(
     if gpu.wgmma_model is None:
         return
     model = gpu.unaligned_model
-    extra = needed.microseconds(problem, model) if needed and model is not None else 0.0
     multiplied = needed.multiplied(problem)
     canonical = multiplied.transpose if multiplied.c == "col" else multiplied
-    found = wgmma_heuristic.estimates(canonical, target, gpu)
+    extra = 0.0 if model is None else needed.microseconds(model)
+    written = 0 if model is None else needed.written_bytes(problem)
+
+    def stores(table: ConfigTable) -> Numbers:
+        assert model is not None
+        return store_microseconds(written, stores_rows(canonical, table), model)
+
+    found = wgmma_heuristic.estimates(canonical, target, gpu, stores if written else None)
     accepted = (estimate for estimate in found if accept(estimate.config))
     for estimate in islice(accepted, _RANKED):
         yield Option(estimate, extra)

@@ -90,16 +90,15 @@ def thread_stored_tile(columns: int, element_bytes: int, *, by_row: bool = True)
     """Return the layout of an epilogue tile that threads store, whose rows TMA does not take.
 
     A row of it begins and ends anywhere in a sector of memory, and the L2 cache takes parts of
-    sectors at half its speed or less. So its rows are as wide as two tiles for TMA allow: threads
-    that store need no second one to write to meanwhile. Arguments and errors are those of
-    `epilogue_tile`.
+    sectors at half its speed or less. So it is as wide as two tiles for TMA, if those divide the
+    CTA's: threads that store need no second one to write to meanwhile. Arguments and errors are
+    those of `epilogue_tile`.
     """
-    width = epilogue_columns(columns, element_bytes, by_row=by_row)
     if not by_row:
         return epilogue_tile(columns, element_bytes, by_row=False)
-    units = range(EPILOGUE_TILES * width // MMA_COLUMNS, 0, -1)
-    widths = (MMA_COLUMNS * n for n in units if columns % (MMA_COLUMNS * n) == 0)
-    return _rows(next(widths), element_bytes)
+    width = epilogue_columns(columns, element_bytes)
+    wide = EPILOGUE_TILES * width
+    return _rows(width if columns % wide else wide, element_bytes)
 
 
 def _rows(width: int, element_bytes: int) -> Layout:

@@ -11,6 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from lego_mlir.algebra import Layout
 from lego_mlir.analysis.instructions.tma_boxes import tensor_map_boxes
 from lego_mlir.analysis.shared_tiles import tma_swizzled_tile, tma_swizzled_transpose
@@ -45,14 +48,13 @@ class Remedies:
         """Return the GEMM of the operands and of the copies, for the GEMM of the operands."""
         return replace(problem, repitched="".join(sorted(self.repitched)))
 
-    def microseconds(self, problem: Problem, model: UnalignedModel) -> float:
-        """Return the time that they take: that of the copies, and of the stores of C.
+    def microseconds(self, model: UnalignedModel) -> float:
+        """Return the time that the copies take.
 
         Args:
-            problem: the GEMM.
             model: the constants of the card.
         """
-        return float(microseconds(self.moved_bytes, self.written_bytes(problem), model))
+        return float(copy_microseconds(self.moved_bytes, model))
 
     @property
     def moved_bytes(self) -> int:
@@ -79,16 +81,29 @@ class Remedies:
 NO_REMEDIES = Remedies()
 
 
-def microseconds(moved: Any, written: Any, model: UnalignedModel) -> Any:
-    """Return the time of copies, and of the stores of C by threads; numbers or arrays of them.
+def copy_microseconds(moved: Any, model: UnalignedModel) -> Any:
+    """Return the time of copies, a number or an array.
 
     Args:
         moved: bytes that the copies read and write.
-        written: bytes of C that threads store.
         model: the constants of the card.
     """
-    copies = moved / model.copy_bytes_per_us + (moved > 0) * model.copy_launch_us
-    return copies + written / model.store_bytes_per_us
+    return moved / model.copy_bytes_per_us + (moved > 0) * model.copy_launch_us
+
+
+def store_microseconds(
+    written: Any, by_rows: npt.NDArray[np.bool_], model: UnalignedModel
+) -> npt.NDArray[np.float64]:
+    """Return the times of stores of C by threads beyond those of TMA.
+
+    Args:
+        written: bytes of C that threads store.
+        by_rows: whether a warp stores 256 bytes of a row.
+        model: the constants of the card.
+    """
+    rate = np.where(by_rows, model.row_store_bytes_per_us, model.store_bytes_per_us)
+    times: npt.NDArray[np.float64] = written / rate
+    return times
 
 
 def refusals(

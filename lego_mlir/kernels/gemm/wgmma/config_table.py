@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from lego_mlir.analysis.shared_tiles import SWIZZLES
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.hardware.dtypes import ELEMENT_BYTES
 from lego_mlir.hardware.limits import (
@@ -20,7 +21,7 @@ from lego_mlir.hardware.limits import (
     WGMMA_ROWS,
 )
 from lego_mlir.kernels.gemm.problem import Problem
-from lego_mlir.kernels.gemm.shared_layouts import epilogue_columns
+from lego_mlir.kernels.gemm.shared_layouts import EPILOGUE_TILES, epilogue_columns
 from lego_mlir.kernels.gemm.wgmma.config import WgmmaConfig
 
 Numbers = npt.NDArray[np.float64]
@@ -109,6 +110,14 @@ def tiles_of(problem: Problem, table: ConfigTable) -> tuple[Numbers, Numbers]:
     return down, across
 
 
+def stores_rows(problem: Problem, table: ConfigTable) -> npt.NDArray[np.bool_]:
+    """Return whether a warp stores 256 bytes of a row of C, if threads do; see `shared_layouts`."""
+    columns = table.n / table.split_in_cluster
+    is_wide = columns * ELEMENT_BYTES[problem.out] % (EPILOGUE_TILES * SWIZZLES[0]) == 0
+    found: npt.NDArray[np.bool_] = is_wide & (table.swap == 0)
+    return found
+
+
 @functools.cache
 def epilogue_widths(out_bytes: int) -> npt.NDArray[np.int64]:
     """Return the columns of an epilogue tile by the columns that a CTA stores."""
@@ -140,7 +149,7 @@ def shared_bytes_of(problem: Problem, table: ConfigTable) -> Numbers:
     by_row = epilogue_widths(out)[columns]
     by_column = _swapped_widths()[columns]
     row = np.where(t.swap > 0, by_column, by_row) * out
-    epilogue = t.consumers * 2 * WGMMA_ROWS * row
+    epilogue = t.consumers * EPILOGUE_TILES * WGMMA_ROWS * row
     accumulators = (t.split_in_cluster - 1) * t.m * columns * ELEMENT_BYTES["f32"]
     total: Numbers = ring + epilogue + accumulators + _BARRIER_BYTES
     return total

@@ -19,7 +19,7 @@ from lego_mlir.kernels.gemm.heuristic import fits
 from lego_mlir.kernels.gemm.problem import Problem
 from lego_mlir.kernels.gemm.wgmma.candidates import candidates, config_of, raster_group_of
 from lego_mlir.kernels.gemm.wgmma.config import WgmmaConfig
-from lego_mlir.kernels.gemm.wgmma.config_table import ConfigTable
+from lego_mlir.kernels.gemm.wgmma.config_table import ConfigTable, Numbers
 from lego_mlir.kernels.gemm.wgmma.model import Times, times_of
 from lego_mlir.kernels.gemm.wgmma.work import model_of, work_of
 
@@ -121,11 +121,25 @@ def enumerate_configs(problem: Problem, target: Target) -> Iterator[WgmmaConfig]
     return (found.config for found in estimates(problem, target, spec_of(target)))
 
 
-def estimates(problem: Problem, target: Target, gpu: GpuSpec) -> Iterator[WgmmaEstimate]:
-    """Yield the estimates of the configs that fit, the fastest first."""
+def estimates(
+    problem: Problem,
+    target: Target,
+    gpu: GpuSpec,
+    further: Callable[[ConfigTable], Numbers] | None = None,
+) -> Iterator[WgmmaEstimate]:
+    """Yield the estimates of the configs that fit, the fastest first.
+
+    Args:
+        problem: the GEMM, with a row-major C.
+        target: the GPU architecture.
+        gpu: a card with a model of `wgmma`.
+        further: returns microseconds that configs take besides.
+    """
     table = candidates(problem, target, gpu)
     work = work_of(problem, table, gpu)
     times = times_of(work, model_of(gpu))
+    if further is not None:
+        times = replace(times, total=times.total + further(table))
     # Of equal estimates the one that needs least: no cluster, no persistence.
     order = np.lexsort((table.persistent_ctas, table.down * table.across, times.total))
     for row in order:
