@@ -7,22 +7,28 @@ import json
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from itertools import cycle, islice, product
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
 from bench.launch import peers
-from bench.launch.kernels import GEMM, SIZE, TENSORS
+from bench.launch.kernels import GEMM, MOST_ROWS, SIZE, TENSORS
 from bench.peers.base import Absent
 from lego_mlir.artifact import Artifact
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.files import write_whole
+
+SEEN_ROWS = 100
+"""Numbers of rows that take turns."""
 
 CALLS = 300
 """Launches that are timed together; the driver's queue takes so many without waiting."""
 
 OURS, BOUND, TVM_FFI = "lego-mlir", "lego-mlir, bound", "lego-mlir, tvm-ffi"
 DRIVER = "the driver alone"
+
+ANY_ROWS, OLD, NEW, SEEN = "any rows", "the same rows", "new rows", "rows seen before"
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -53,12 +59,13 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _build(folder: Path, target: str) -> int:
-    from bench.launch.kernels import gemm_kernel, sum_kernel
+    from bench.launch.kernels import any_rows_kernel, gemm_kernel, sum_kernel
 
     folder.mkdir(parents=True, exist_ok=True)
     for count in TENSORS:
         sum_kernel(count).compile(target).save(folder / f"sum{count}.lego")
     gemm_kernel(target).compile(target).save(folder / "gemm.lego")
+    any_rows_kernel(target).compile(target).save(folder / f"{ANY_ROWS}.lego")
     print(f"the kernels are in {folder}")
     return 0
 
@@ -99,6 +106,11 @@ def _run(options: argparse.Namespace) -> int:
             print(f"  {who:<20} {text}")
         device = torch.cuda.get_device_name()
         lines.append({"case": name, "device": device, "verified": right, "call_us": times})
+    times = _times(_any_rows(Artifact.load(options.folder / f"{ANY_ROWS}.lego")), options.rounds)
+    print(ANY_ROWS)
+    for who, each in times.items():
+        print(f"  {who:<38} {statistics.median(each):6.2f} µs")
+    lines.append({"case": ANY_ROWS, "device": device, "verified": {}, "call_us": times})
     if options.output is not None:
         text = "".join(json.dumps(line) + "\n" for line in lines)
         write_whole(options.output, text.encode())
@@ -165,6 +177,41 @@ def _contenders(
         except Absent as e:
             absent[who] = str(e)
     return calls, absent
+
+
+def _any_rows(artifact: Artifact) -> dict[str, Callable[[int], None]]:
+    """Return loops of launches on the same rows, on new ones, and on ones that were seen before."""
+    import torch
+
+    from lego_mlir import runtime
+
+    a, b, c = (torch.randn(n, GEMM, device="cuda").half() for n in (MOST_ROWS, GEMM, MOST_ROWS))
+    every = [(a[:m], b, c[:m]) for m in range(1, MOST_ROWS + 1)]
+    launches: dict[str, Callable[..., Any]] = {OURS: partial(runtime.launch, artifact)}
+    try:
+        from lego_mlir import tvm_ffi
+
+        launches[TVM_FFI] = tvm_ffi.function(artifact)
+    except LegoError as e:
+        print(f"{TVM_FFI}: {e.message}")
+    sets = {OLD: every[-1:], SEEN: every[-SEEN_ROWS:], NEW: every}
+    loops = {}
+    for (who, launch), (what, some) in product(launches.items(), sets.items()):
+        for each in every:  # the first launches find kernels and memory
+            launch(*each)
+        loops[f"{who}, {what}"] = _calls_on(launch, some)
+    return loops
+
+
+def _calls_on(launch: Callable[..., Any], sets: Sequence[Sequence[Any]]) -> Callable[[int], None]:
+    """Return a function that launches so many times, on one set of tensors after the other."""
+    following = cycle(sets)
+
+    def run(count: int) -> None:
+        for tensors in islice(following, count):
+            launch(*tensors)
+
+    return run
 
 
 def _calls(call: Callable[[], Any]) -> Callable[[int], None]:

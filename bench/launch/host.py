@@ -22,10 +22,11 @@ from lego_mlir.artifact import (
 )
 from lego_mlir.artifact.model import Grid
 from lego_mlir.runtime.binding import RepeatedLaunches
+from lego_mlir.runtime.cuda import tensor_maps
 from lego_mlir.runtime.cuda.tensor_launch import TensorLauncher
 
 _CALLS, _REPEATS = 5000, 9
-_SETS = 300
+_SETS = 1500
 """Sets of tensors whose addresses a launcher does not remember all."""
 
 
@@ -34,11 +35,11 @@ def measure() -> dict[str, float]:
     from cuda.bindings import driver
 
     success = (driver.CUresult.CUDA_SUCCESS,)
-    encoded = (*success, driver.CUtensorMap())
+    library = SimpleNamespace(cuTensorMapEncodeTiled=lambda *_: 0)
     found = {}
     with (
         _replaced(driver, "cuLaunchKernelEx", lambda *_: success),
-        _replaced(driver, "cuTensorMapEncodeTiled", lambda *_: encoded),
+        _replaced(tensor_maps, "_library", lambda: library),
     ):
         for count in (3, 8):
             for has_maps in (False, True):

@@ -16,6 +16,10 @@ GEMM = 256
 """m, n and k of the GEMM, f16, whose operands are tensor maps."""
 
 
+MOST_ROWS = 2048
+"""Rows of a GEMM that takes any: more than a launcher remembers."""
+
+
 def sum_kernel(tensors: int) -> Any:
     """Return our kernel of a sum of `tensors - 1` tensors."""
     from inspect import Parameter, Signature
@@ -45,3 +49,10 @@ def gemm_kernel(target: str) -> Any:
     from lego_mlir.kernels import matmul
 
     return matmul(GEMM, GEMM, GEMM, target=target)
+
+
+def any_rows_kernel(target: str) -> Any:
+    """Return a GEMM whose rows only the launch knows, with one config for all of them."""
+    from lego_mlir.kernels import WgmmaConfig, matmul
+
+    return matmul(None, GEMM, GEMM, config=WgmmaConfig((64, 64, 64), 1, 4), target=target)

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal, TypeVar
 
+from lego_mlir.artifact.straight_line import function
 from lego_mlir.diagnostics import LegoError
 
 T = TypeVar("T")
@@ -105,8 +106,41 @@ def not_understood(expression: str) -> LegoError:
     )
 
 
+def statements(
+    expressions: Sequence[str], leaf: Callable[[Leaf], str]
+) -> tuple[list[str], list[str]]:
+    """Return assignments in Python that compute expressions, and the name or number of each.
+
+    Equal subexpressions are computed once.
+
+    Args:
+        expressions: their texts.
+        leaf: returns the Python of a leaf.
+
+    Raises:
+        LegoError: one is no expression.
+    """
+    names: dict[str, str] = {}
+
+    def named(text: str) -> str:
+        return names.setdefault(text, f"t{len(names)}")
+
+    def of_leaf(token: Leaf | int) -> str:
+        return str(token) if isinstance(token, int) else named(leaf(token))
+
+    def joined(a: str, sign: str, b: str) -> str:
+        return named(f"{sign}({a}, {b})" if sign.isalpha() else f"{a} {sign} {b}")
+
+    results = [folded(text, of_leaf, joined) for text in expressions]
+    return [f"{name} = {text}" for text, name in names.items()], results
+
+
+FUNCTIONS: dict[str, Callable[..., int]] = {"min": min, "max": max, "int": int}
+"""What statements call."""
+
+
 class Program:
-    """Several expressions as one list of steps: equal subexpressions are computed once.
+    """Several expressions as one function.
 
     A call returns the values of the expressions, in order. It takes what the launch knows of the
     arguments by position: the values of the scalars, and the shapes and the strides of the
@@ -119,38 +153,13 @@ class Program:
         LegoError: one is no expression.
     """
 
-    __slots__ = ("_constants", "_results", "_scalars", "_sizes", "_steps", "_strides")
+    __slots__ = ("_function",)
 
     def __init__(self, expressions: Sequence[str]) -> None:
-        nodes: dict[object, int] = {}
-
-        def numbered(node: object) -> int:
-            return nodes.setdefault(node, len(nodes))
-
-        roots = [
-            folded(text, numbered, lambda a, sign, b: numbered((sign, a, b)))
-            for text in expressions
-        ]
-        operands: list[tuple[int, int | Leaf]] = []
-        steps: list[tuple[int, tuple[str, int, int]]] = []
-        for node, number in nodes.items():
-            if isinstance(node, tuple):
-                steps.append((number, node))
-            else:
-                assert isinstance(node, int | Leaf)
-                operands.append((number, node))
-        # A call fills its slots in this order.
-        order = ["value", "size", "stride"]
-        operands.sort(key=lambda o: -1 if isinstance(o[1], int) else order.index(o[1].asks))
-        slots = [number for number, _ in (*operands, *steps)]
-        slot_of = {number: slot for slot, number in enumerate(slots)}
-        leaves = [leaf for _, leaf in operands if isinstance(leaf, Leaf)]
-        self._constants = [n for _, n in operands if isinstance(n, int)]
-        self._scalars = [leaf.argument for leaf in leaves if leaf.asks == "value"]
-        self._sizes = [(x.argument, x.dimension) for x in leaves if x.asks == "size"]
-        self._strides = [(x.argument, x.dimension) for x in leaves if x.asks == "stride"]
-        self._steps = [(OPERATORS[sign], slot_of[a], slot_of[b]) for _, (sign, a, b) in steps]
-        self._results = [slot_of[root] for root in roots]
+        lines, results = statements(expressions, _of_known)
+        self._function = function(
+            ("values", "shapes", "strides"), [*lines, f"return [{', '.join(results)}]"], FUNCTIONS
+        )
 
     def __call__(
         self,
@@ -163,17 +172,15 @@ class Program:
         Raises:
             ZeroDivisionError: one divides by 0.
         """
-        slots = self._constants.copy()
-        add = slots.append
-        for argument in self._scalars:
-            add(int(values[argument]))
-        for argument, dimension in self._sizes:
-            add(shapes[argument][dimension])
-        for argument, dimension in self._strides:
-            add(strides[argument][dimension])
-        for operate, a, b in self._steps:
-            add(operate(slots[a], slots[b]))
-        return [slots[result] for result in self._results]
+        found: list[int] = self._function(values, shapes, strides)
+        return found
+
+
+def _of_known(leaf: Leaf) -> str:
+    """Return the Python of a leaf in a `Program`."""
+    if leaf.asks == "value":
+        return f"int(values[{leaf.argument}])"
+    return f"{'shapes' if leaf.asks == 'size' else 'strides'}[{leaf.argument}][{leaf.dimension}]"
 
 
 def _token(text: str) -> Leaf | int | str:

@@ -85,31 +85,30 @@ class DirectLaunch:
     Args:
         configs: of the launch.
         kernel: the kernel.
-        parameters: of the kernel: words of 8 bytes, of which the kernel reads as many as it takes,
-            and what `stored` gives.
+        pointers: to the kernel's parameters.
+        kept: their memory.
     """
 
     __slots__ = (
         *("_address", "_config_on", "_configs", "_function", "_kept", "_launch", "_pointers"),
-        *("_success", "_words"),
+        "_success",
     )
 
     def __init__(
-        self, configs: StreamConfigs, kernel: DriverKernel, parameters: Sequence[Any]
+        self, configs: StreamConfigs, kernel: DriverKernel, pointers: array[int], kept: Any
     ) -> None:
         self._configs, self._config_on = configs.of_stream, configs.on
         self._launch, self._success = kernel.launch, kernel.success
         self._function = kernel.function
-        self._kept = parameters
-        # Every launch on new sizes comes here, and arrays of ctypes take longer to make.
-        self._words = array("Q", [x if type(x) is int else 0 for x in parameters])
-        word, _ = self._words.buffer_info()
-        pointers = []
-        for x in parameters:
-            pointers.append(word if type(x) is int else ctypes.addressof(x))
-            word += 8
-        self._pointers = array("Q", pointers)
-        self._address, _ = self._pointers.buffer_info()
+        self._pointers, self._kept = pointers, kept
+        self._address, _ = pointers.buffer_info()
+
+    @staticmethod
+    def of(configs: StreamConfigs, kernel: DriverKernel, values: Sequence[Any]) -> DirectLaunch:
+        """Return the launch with some values of parameters, which `stored` takes."""
+        kept = [stored(value) for value in values]
+        pointers = array("Q", [ctypes.addressof(x) for x in kept])
+        return DirectLaunch(configs, kernel, pointers, kept)
 
     def __call__(self, stream: int) -> None:
         """Launch on the stream with this handle.

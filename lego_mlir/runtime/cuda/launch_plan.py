@@ -1,35 +1,40 @@
 """Launches of a loaded artifact on PyTorch tensors, with all prepared that no tensor changes.
 
 A `LaunchPlan` makes of addresses, numbers and sizes what `loaded.LoadedArtifact.bind` does, without
-its errors: what does not fit is declined, and the general road says why.
+its errors: what does not fit is declined, and the general road says why. Launches on new sizes wait
+for it, so it is straight-line code.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from lego_mlir.artifact import Argument
-from lego_mlir.artifact.expressions import Leaf, Program, tokens
+from lego_mlir.artifact.expressions import FUNCTIONS, Leaf, statements
+from lego_mlir.artifact.straight_line import function
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.hardware.dtypes import ELEMENT_BYTES
 from lego_mlir.runtime import dtypes
 from lego_mlir.runtime.arrays import WRITES
 from lego_mlir.runtime.cuda.direct import DirectLaunch
 from lego_mlir.runtime.cuda.loaded import LoadedArtifact, handle_of
-from lego_mlir.runtime.cuda.planned_launch import MOST_KEPT, Number, PlannedLaunch
+from lego_mlir.runtime.cuda.planned_launch import planned
 from lego_mlir.runtime.launch_sizes.extents import Extents, fixed_extents, row_major
 from lego_mlir.runtime.launch_sizes.fitting import fitted_extents
 from lego_mlir.runtime.launch_sizes.sized import open_texts
 from lego_mlir.runtime.overlap import check_overlap
 from lego_mlir.runtime.workspaces import Allocation, Needs
 
+_MOST_PLACES = 16
+"""Places of workspaces for which launches on the same tensors are kept."""
 
-class _DoesNotFitError(Exception):
-    """Tensors or numbers do not fit; the general road says why."""
+Found = tuple[Sequence[Any], Sequence[int]]
+"""Addresses of tensors and NumPy scalars by position, and results of the artifact's expressions."""
 
 
 @dataclass(slots=True)
@@ -60,77 +65,85 @@ class LaunchPlan:
         artifact = loaded.artifact
         self._artifact = artifact
         texts = open_texts(artifact)
-        self._count = len(texts)
-        every = [*texts, *(fact.condition for fact in artifact.facts)]
-        self._program = Program(every)
         slots = {text: slot for slot, text in enumerate(texts)}
-        leaves = [token for text in every for token in tokens(text) if isinstance(token, Leaf)]
-        strided = {leaf.argument for leaf in leaves if leaf.asks == "stride"}
-        self._arguments = [
-            _Scalar(argument.dtype)
-            if argument.shape is None
-            else _Tensor(position, argument, position in strided)
-            for position, argument in enumerate(artifact.arguments)
-        ]
-        tensors = [x for x in self._arguments if isinstance(x, _Tensor)]
-        self._pairs = [
-            (a.position, b.position)
+        arguments = [_argument(*each) for each in enumerate(artifact.arguments)]
+        tensors = [x for x in arguments if isinstance(x, _Tensor) and x.is_used]
+        facts = [fact.condition for fact in artifact.facts]
+        lines, results = statements(
+            [*facts, *texts], lambda leaf: arguments[leaf.argument].leaf(leaf)
+        )
+        pairs = [
+            f"{a.place} < {b.end} and {b.place} < {a.end}"
             for i, a in enumerate(tensors)
             for b in tensors[i + 1 :]
-            if not artifact.in_place and a.is_used and b.is_used and (a.is_written or b.is_written)
+            if not artifact.in_place and (a.is_written or b.is_written)
         ]
+        known = {
+            "fitted": [
+                partial(fitted_extents, argument=argument, position=position)
+                for position, argument in enumerate(artifact.arguments)
+            ],
+            "scalars": [partial(dtypes.scalar, a.dtype) for a in artifact.arguments],
+            "Extents": Extents,
+            "tuple": tuple,
+            "row_major": row_major,
+            "check_overlap": self._check_overlap,
+            **FUNCTIONS,
+        }
+        shapes, strides = (
+            f"({''.join(f'{getattr(x, side)}, ' for x in arguments)})"
+            for side in ("shape", "strides")
+        )
+        values = f"({''.join(f'{x.value}, ' for x in arguments)})"
+        is_overlapping = " or ".join(pairs) or "0"
+        self._find = function(
+            ("key", "arrays"),
+            [
+                f"{''.join(f'{name}, ' for x in arguments for name in x.key)} = key",
+                *(line for x in arguments for line in x.lines()),
+                f"if {is_overlapping}: check_overlap({values}, {shapes}, {strides})",
+                *lines,
+                f"if not ({' and '.join(results[: len(facts)]) or '1'}): return None",
+                f"return {values}, ({''.join(f'{name}, ' for name in results[len(facts) :])})",
+            ],
+            known,
+        )
         self._launches = [
-            PlannedLaunch(artifact, launch, handle_of(kernel), sizes, slots)
+            planned(artifact, launch, handle_of(kernel), sizes, slots)
             for launch, (kernel, _, sizes) in zip(artifact.launches, loaded.kernels, strict=True)
         ]
-        self._workspaces = [
-            (workspace, [Number(n, slots) for n in workspace.shape])
-            for workspace in artifact.workspaces
-        ]
+        self._slots = slots
         is_open = any(isinstance(n, str) for w in artifact.workspaces for n in w.shape)
         self._needs = None if is_open else Needs.of(artifact.workspaces)
 
-    def bind(self, arrays: Sequence[Any]) -> Bound | None:
-        """Check tensors and numbers and evaluate what depends on them; None if they do not fit."""
-        try:
-            return self._bind(arrays)
-        except (LegoError, ZeroDivisionError, _DoesNotFitError):
-            return None
+    def bind(self, key: Sequence[Any], arrays: Sequence[Any]) -> Bound | None:
+        """Check tensors and numbers and evaluate what depends on them; None if they do not fit.
 
-    def _bind(self, arrays: Sequence[Any]) -> Bound | None:
-        values: list[Any] = []
-        shapes: list[Sequence[int]] = []
-        strides: list[Sequence[int]] = []
-        ends: list[int] = []
-        for argument, array in zip(self._arguments, arrays, strict=True):
-            if isinstance(argument, _Tensor):
-                address, shape, steps, elements = argument.placed(array)
-                values.append(address)
-                shapes.append(shape)
-                strides.append(steps)
-                ends.append(address + elements * argument.bytes)
-            else:
-                values.append(dtypes.scalar(argument.dtype, array))
-                shapes.append(())
-                strides.append(())
-                ends.append(0)
-        for a, b in self._pairs:
-            if values[a] < ends[b] and values[b] < ends[a]:
-                self._check_overlap(values, shapes, strides)
-                break
-        numbers = self._program(values, shapes, strides)
-        if not all(numbers[self._count :]):
+        Args:
+            key: shape, strides and address of each tensor whose sizes the launch decides, the
+                address of each other one, and something for each number; one behind the other.
+            arrays: the tensors and numbers.
+        """
+        try:
+            found: Found | None = self._find(key, arrays)
+            if found is None:
+                return None
+            return Bound(*found, self._needs or self._needs_of(found[1]))
+        except (LegoError, ZeroDivisionError, ValueError):  # of a shape of another rank
             return None
-        return Bound(values, numbers, self._needs or self._needs_of(numbers))
 
     def _needs_of(self, numbers: Sequence[int]) -> Needs:
-        """Return what workspaces need whose sizes the launch computes."""
+        """Return what workspaces need whose sizes the launch computes.
+
+        Raises:
+            LegoError: a size is negative.
+        """
         sized = []
-        for workspace, shape in self._workspaces:
-            found = tuple(n.of(numbers) for n in shape)
-            if min(found) < 0:
-                raise _DoesNotFitError
-            sized.append(replace(workspace, shape=found))
+        for workspace in self._artifact.workspaces:
+            shape = [n if isinstance(n, int) else numbers[self._slots[n]] for n in workspace.shape]
+            if min(shape) < 0:
+                raise LegoError(f"the workspace '{workspace.name}' has the shape {shape}")
+            sized.append(replace(workspace, shape=tuple(shape)))
         return Needs.of(sized)
 
     def launches(self, bound: Bound, memory: Allocation | None) -> tuple[DirectLaunch, ...]:
@@ -144,12 +157,11 @@ class LaunchPlan:
             LegoError: the driver takes no such tensor map, or no GPU such a grid.
         """
         addresses = () if memory is None else memory.addresses(bound.needs)
-        made = [launch.made(bound.values, bound.numbers, addresses) for launch in self._launches]
+        made = [launch(bound.values, bound.numbers, addresses) for launch in self._launches]
         found = tuple(launch for launch in made if launch is not None)
-        place = None if memory is None else memory.place
-        if len(bound.launches) >= MOST_KEPT:
+        if len(bound.launches) >= _MOST_PLACES:
             bound.launches.clear()
-        bound.launches[place] = found
+        bound.launches[None if memory is None else memory.place] = found
         return found
 
     def _check_overlap(
@@ -167,62 +179,90 @@ class LaunchPlan:
 
 
 class _Scalar:
-    """A scalar argument."""
+    """A scalar argument in straight-line code; attributes are those of `_Tensor`.
 
-    __slots__ = ("dtype",)
+    Args:
+        position: of the argument.
+    """
 
-    def __init__(self, dtype: str) -> None:
-        self.dtype = dtype
+    shape = strides = "()"
+
+    def __init__(self, position: int) -> None:
+        self._position = position
+        self.value = f"value{position}"
+        self.key = [f"key{position}"]
+
+    def lines(self) -> Iterator[str]:
+        yield f"{self.value} = scalars[{self._position}](arrays[{self._position}])"
+
+    def leaf(self, leaf: Leaf) -> str:
+        return f"int({self.value})"
 
 
 class _Tensor:
-    """A tensor argument: whether a PyTorch tensor fits it, and where its elements lie.
+    """A tensor argument in straight-line code: whether a tensor fits, and where its elements lie.
 
     Args:
         position: of the argument.
         argument: the argument.
-        has_strides: whether an expression asks for its strides.
+
+    Attributes:
+        key: names for what the key of a launch has of it.
+        place: the Python of its address.
+        end: that of the address behind its last element.
+        value: what kernels are passed.
+        shape: of its buffer.
+        strides: of its buffer.
+        is_written: whether a kernel writes it.
+        is_used: whether one reads or writes it.
     """
 
-    def __init__(self, position: int, argument: Argument, has_strides: bool) -> None:
-        self.position = position
+    def __init__(self, position: int, argument: Argument) -> None:
+        self._position, self._argument = position, argument
+        self._fixed = fixed_extents(argument)
+        self._is_dense = argument.layout is None and argument.strides is None
         self.is_written = argument.access in WRITES
         self.is_used = argument.access != "none"
-        self.bytes = ELEMENT_BYTES[argument.dtype]
-        self._argument, self._has_strides = argument, has_strides
-        self._alignment = argument.alignment
-        self._fixed = fixed_extents(argument)
-        self._elements = 0 if self._fixed is None else self._fixed.elements
-        self._is_dense = argument.layout is None and argument.strides is None
-        shape = argument.shape or ()
-        self._rank = len(shape)
-        self._sizes = [(i, n) for i, n in enumerate(shape) if n is not None]
-
-    def placed(self, tensor: Any) -> tuple[int, Sequence[int], Sequence[int], int]:
-        """Return address, shape and strides of the buffer, and its elements from first to last.
-
-        Args:
-            tensor: of the argument's type, and of its sizes and strides if these are fixed.
-
-        Raises:
-            LegoError: it does not fit.
-            _DoesNotFitError: it does not fit.
-        """
-        address: int = tensor.data_ptr()
-        if address % self._alignment:
-            raise _DoesNotFitError
-        fixed = self._fixed
-        if fixed is not None:
-            return address, fixed.shape, fixed.strides, self._elements
-        shape: tuple[int, ...] = tensor.shape
+        self.place = self.value = f"place{position}"
+        self.end = f"end{position}"
+        if self._fixed is not None:
+            self.key = [self.place]
+            self.shape, self.strides = str(self._fixed.shape), str(self._fixed.strides)
+            return
+        self.key = [f"shape{position}", f"steps{position}", self.place]
+        self.shape, self.strides = f"shape{position}", f"row_major(shape{position})"
         if not self._is_dense:
-            seen = Extents(tuple(shape), tuple(tensor.stride()))
-            found = fitted_extents(seen, self._argument, self.position)
-            return address, found.shape, found.strides, found.elements
-        if len(shape) != self._rank or not tensor.is_contiguous():
-            raise _DoesNotFitError
-        for dimension, size in self._sizes:
-            if shape[dimension] != size:
-                raise _DoesNotFitError
-        strides = row_major(shape) if self._has_strides else ()
-        return address, shape, strides, tensor.numel()
+            self.shape, self.strides = (f"found{position}.{x}" for x in ("shape", "strides"))
+
+    def lines(self) -> Iterator[str]:
+        """Yield the statements that check a tensor."""
+        k, argument = self._position, self._argument
+        size = ELEMENT_BYTES[argument.dtype]
+        yield f"if {self.place} % {argument.alignment}: return None"
+        if self._fixed is not None:
+            yield f"{self.end} = {self.place} + {self._fixed.elements * size}"
+            return
+        if not self._is_dense:
+            yield f"found{k} = fitted[{k}](Extents(tuple(shape{k}), tuple(steps{k})))"
+            yield f"{self.end} = {self.place} + found{k}.elements * {size}"
+        sizes = [f"size{k}_{d}" for d, _ in enumerate(argument.shape or ())]
+        yield f"{''.join(f'{name}, ' for name in sizes)} = {self.shape}" if sizes else "pass"
+        if self._is_dense:
+            wrong = [
+                f"{name} != {n}"
+                for name, n in zip(sizes, argument.shape or (), strict=True)
+                if n is not None
+            ]
+            wrong.append(f"not arrays[{k}].is_contiguous()")
+            yield f"if {' or '.join(wrong)}: return None"
+            yield f"{self.end} = {self.place} + {' * '.join([*sizes, str(size)])}"
+
+    def leaf(self, leaf: Leaf) -> str:
+        """Return the Python of what an expression asks of the tensor."""
+        if leaf.asks == "size" and self._fixed is None:
+            return f"size{self._position}_{leaf.dimension}"
+        return f"{self.shape if leaf.asks == 'size' else self.strides}[{leaf.dimension}]"
+
+
+def _argument(position: int, argument: Argument) -> _Scalar | _Tensor:
+    return _Scalar(position) if argument.shape is None else _Tensor(position, argument)

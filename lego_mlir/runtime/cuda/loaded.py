@@ -28,7 +28,6 @@ from lego_mlir.runtime.cuda.direct import (
     DriverKernel,
     StreamConfigs,
     is_tensor_map,
-    stored,
 )
 from lego_mlir.runtime.cuda.failures import check, failure, launch_error, running
 from lego_mlir.runtime.cuda.tensor_maps import encoded
@@ -289,7 +288,7 @@ def _direct(
     if not launch.pdl and not any(map(is_tensor_map, values)):
         return call
     configs = StreamConfigs(launch, known_grid(launch))
-    made = DirectLaunch(configs, DriverKernel(handle_of(kernel)), [stored(v) for v in values])
+    made = DirectLaunch.of(configs, DriverKernel(handle_of(kernel)), values)
     return launch, config, made, ()
 
 

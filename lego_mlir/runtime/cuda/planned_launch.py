@@ -1,7 +1,10 @@
-"""One launch of an artifact: its grid and its parameters, laid out for addresses and numbers."""
+"""A launch of an artifact, as a function that lays out its parameters."""
 
 from __future__ import annotations
 
+import ctypes
+from array import array
+from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -10,44 +13,49 @@ from lego_mlir.artifact import (
     Artifact,
     Computed,
     Constant,
-    Dim3,
     KernelLaunch,
     Parameter,
     TensorMapParameter,
     TensorMapParameters,
+    Workspace,
     WorkspaceIndex,
 )
+from lego_mlir.artifact.straight_line import function
 from lego_mlir.diagnostics import LegoError
+from lego_mlir.hardware.limits import TENSOR_MAP_BYTES
 from lego_mlir.runtime import dtypes
 from lego_mlir.runtime.cuda.direct import DirectLaunch, DriverKernel, StreamConfigs, stored
 from lego_mlir.runtime.cuda.tensor_maps import TensorMapEncoder
 from lego_mlir.runtime.launch_sizes.sized import check_grid
 
-MOST_KEPT = 256
+MOST_KEPT = 1024
 """Tensor maps, grids, and places of workspaces, that are kept."""
 
-
-class Number:
-    """A number of an artifact, which the launch may compute.
-
-    Args:
-        size: the number, or its expression.
-        slots: where the results of expressions stand.
-    """
-
-    __slots__ = ("_number", "is_open")
-
-    def __init__(self, size: int | str, slots: Mapping[str, int]) -> None:
-        self.is_open = isinstance(size, str)
-        self._number = slots[size] if isinstance(size, str) else size
-
-    def of(self, numbers: Sequence[int]) -> int:
-        """Return it, from the results of expressions."""
-        return numbers[self._number] if self.is_open else self._number
+Made = Callable[[Sequence[Any], Sequence[int], Sequence[int]], DirectLaunch | None]
+"""Returns a launch with all parameters laid out; None if there is no CTA to launch. Arguments are
+addresses of tensors and NumPy scalars by position, results of expressions, and the addresses of
+workspaces. Raises LegoError where the driver takes no such tensor map, or no GPU such a grid."""
 
 
-class PlannedLaunch:
-    """A launch of an artifact: its grid and its parameters, as far as they are known.
+_Encode = Callable[[int, Sequence[int]], tuple[Any, int]]
+"""Encodes a tensor map at an address, of some sizes, as `TensorMapEncoder.encode` does."""
+
+
+def put(cache: OrderedDict[Any, Any], key: Any, value: Any) -> None:
+    """Add an entry; a full cache loses its oldest one, which other dictionaries would look for."""
+    if len(cache) >= MOST_KEPT:
+        cache.popitem(last=False)
+    cache[key] = value
+
+
+def planned(
+    artifact: Artifact,
+    launch: KernelLaunch,
+    kernel: int,
+    sizes: Sequence[int],
+    slots: Mapping[str, int],
+) -> Made:
+    """Return what makes a launch of an artifact.
 
     Args:
         artifact: the artifact.
@@ -56,133 +64,160 @@ class PlannedLaunch:
         sizes: of the kernel's parameters, in bytes.
         slots: where the results of expressions stand.
     """
+    code = _Code(artifact, slots)
+    for parameter, size in zip(launch.parameters, sizes, strict=True):
+        code.add(parameter, size)
+    configs: OrderedDict[tuple[int, int, int], StreamConfigs] = OrderedDict()
 
-    def __init__(
-        self,
-        artifact: Artifact,
-        launch: KernelLaunch,
-        kernel: int,
-        sizes: Sequence[int],
-        slots: Mapping[str, int],
-    ) -> None:
-        self._launch, self._kernel = launch, DriverKernel(kernel)
-        self._grid = [Number(n, slots) for n in launch.grid]
-        self._configs: dict[Dim3, StreamConfigs] = {}
-        self._parameters = [
-            _parameter(parameter, size, artifact, slots)
-            for parameter, size in zip(launch.parameters, sizes, strict=True)
-        ]
+    def configs_of(grid: tuple[int, int, int]) -> StreamConfigs | None:
+        check_grid(launch.kernel, grid)
+        if 0 in grid:
+            return None
+        put(configs, grid, StreamConfigs(launch, grid))
+        return configs[grid]
 
-    def made(
-        self, values: Sequence[Any], numbers: Sequence[int], workspaces: Sequence[int]
-    ) -> DirectLaunch | None:
-        """Return the launch with all parameters laid out; None if there is no CTA to launch.
-
-        Args:
-            values: addresses of tensors, and NumPy scalars.
-            numbers: results of expressions.
-            workspaces: their addresses.
-
-        Raises:
-            LegoError: the driver takes no such tensor map, or no GPU such a grid.
-        """
-        x, y, z = self._grid
-        grid = x.of(numbers), y.of(numbers), z.of(numbers)
-        configs = self._configs.get(grid)
-        if configs is None:
-            check_grid(self._launch.kernel, grid)
-            if 0 in grid:
-                return None
-            if len(self._configs) >= MOST_KEPT:
-                self._configs.clear()
-            configs = self._configs[grid] = StreamConfigs(self._launch, grid)
-        stored = [parameter(values, numbers, workspaces) for parameter in self._parameters]
-        return DirectLaunch(configs, self._kernel, stored)
+    pointers = [place or f"start + {8 * number}" for number, place in enumerate(code.pointers)]
+    return function(
+        ("values", "numbers", "workspaces"),
+        [
+            f"grid = {', '.join(map(code.number, launch.grid))}",
+            "configs = known(grid) or configs_of(grid)",
+            "if configs is None: return None",
+            *code.lines,
+            f"words = array('Q', ({''.join(f'{word}, ' for word in code.words)}))",
+            "start, _ = words.buffer_info()",
+            f"pointers = array('Q', ({''.join(f'{pointer}, ' for pointer in pointers)}))",
+            f"return Launch(configs, kernel, pointers, (words, {', '.join(code.kept)}))",
+        ],
+        {
+            **code.known,
+            "known": configs.get,
+            "configs_of": configs_of,
+            "array": array,
+            "kernel": DriverKernel(kernel),
+            "Launch": DirectLaunch,
+        },
+    )
 
 
-_Stored = Callable[[Sequence[Any], Sequence[int], Sequence[int]], Any]
-"""What lays a parameter out, from values, results of expressions and addresses of workspaces: as
-a word of 8 bytes, or in memory of its own."""
+class _Code:
+    """Statements that lay parameters out in memory, each as a word of 8 bytes or on its own.
 
+    Args:
+        artifact: whose launch it is.
+        slots: where the results of expressions stand.
 
-def _parameter(
-    parameter: Parameter, size: int, artifact: Artifact, slots: Mapping[str, int]
-) -> _Stored:
-    """Return what lays a parameter of some bytes out in memory."""
-    match parameter:
-        case int():
-            return _argument(artifact.arguments[parameter], parameter, size)
-        case WorkspaceIndex(position):
-            return lambda values, numbers, workspaces: workspaces[position]
-        case Constant(dtype, value):
-            constant = stored(dtypes.scalar(_sized_dtype(dtype, size), value))
-            return lambda values, numbers, workspaces: constant
-        case Computed(_, expression):
-            return _computed(slots[expression], size)
-        case TensorMapParameter():
-            return _TensorMap(parameter, artifact, slots)
-        case TensorMapParameters(maps):
-            several = [_TensorMap(one, artifact, slots) for one in maps]
-            return lambda values, numbers, workspaces: stored(
-                tuple(one(values, numbers, workspaces) for one in several)
-            )
+    Attributes:
+        lines: the statements.
+        known: what names in them stand for.
+        words: the value of each parameter, 0 if it has memory of its own.
+        pointers: to the memory of each parameter that has its own; empty for others.
+        kept: names of such memory.
+    """
 
+    def __init__(self, artifact: Artifact, slots: Mapping[str, int]) -> None:
+        self._artifact, self._slots = artifact, slots
+        self.lines: list[str] = []
+        self.known: dict[str, Any] = {"address": ctypes.addressof, "too_large": _too_large}
+        self.words: list[str] = []
+        self.pointers: list[str] = []
+        self.kept: list[str] = []
 
-def _argument(argument: Argument, position: int, size: int) -> _Stored:
-    if argument.shape is not None:
-        return lambda values, numbers, workspaces: values[position]
-    if argument.dtype != "index":
-        return lambda values, numbers, workspaces: stored(values[position])
-    dtype = _sized_dtype("index", size)
-    return lambda values, numbers, workspaces: stored(dtypes.scalar(dtype, int(values[position])))
+    def number(self, size: int | str) -> str:
+        """Return the Python of a number of the artifact."""
+        return f"numbers[{self._slots[size]}]" if isinstance(size, str) else str(size)
 
+    def add(self, parameter: Parameter, size: int) -> None:
+        """Add a parameter of some bytes."""
+        match parameter:
+            case int() if self._artifact.arguments[parameter].shape is not None:
+                self._word(f"values[{parameter}]")
+            case int():
+                dtype = self._artifact.arguments[parameter].dtype
+                lay_out = _laid_out_index(_sized_dtype(dtype, size)) if dtype == "index" else stored
+                self._memory(lay_out, f"values[{parameter}]")
+            case WorkspaceIndex(position):
+                self._word(f"workspaces[{position}]")
+            case Constant(dtype, value):
+                constant = stored(dtypes.scalar(_sized_dtype(dtype, size), value))
+                self._memory(lambda: constant)
+            case Computed(_, expression):
+                n, half = self.number(expression), 1 << (31 if size == 4 else 63)
+                self.lines.append(f"if not {-half} <= {n} < {half}: too_large({n}, {size})")
+                self._word(f"{n} & {_WORD}")
+            case TensorMapParameter():
+                encode, *arguments = self._tensor_map(parameter)
+                name = self._named(encode, *arguments)
+                self._pointer(f"{name}[1]", name)
+            case TensorMapParameters(maps):
+                each = [self._named(*self._tensor_map(one)) for one in maps]
+                self._memory(_side_by_side, *each)
 
-def _computed(slot: int, size: int) -> _Stored:
-    half = 1 << (31 if size == 4 else 63)
+    def _tensor_map(self, found: TensorMapParameter) -> tuple[Callable[..., Any], str, str]:
+        """Return what encodes a tensor map, and the Python of its address and its sizes."""
+        buffer: Argument | Workspace
+        if isinstance(found.argument, WorkspaceIndex):
+            position = found.argument.workspace
+            buffer, place = self._artifact.workspaces[position], f"workspaces[{position}]"
+        else:
+            buffer = self._artifact.arguments[found.argument]
+            place = f"values[{found.argument}]"
+        sizes = (*found.shape, *found.strides)
+        encode: _Encode = TensorMapEncoder(found, buffer).encode
+        if all(isinstance(n, int) for n in sizes):
+            encode = _once_for_each_address(encode)
+        return encode, place, f"({''.join(f'{self.number(n)}, ' for n in sizes)})"
 
-    def laid_out(values: Sequence[Any], numbers: Sequence[int], workspaces: Sequence[int]) -> Any:
-        number = numbers[slot]
-        if not -half <= number < half:
-            raise LegoError(f"{number} is no value of type i{8 * size}")
-        return number & _WORD
+    def _word(self, value: str) -> None:
+        self.words.append(value)
+        self.pointers.append("")
 
-    return laid_out
+    def _memory(self, lay_out: Callable[..., Any], *arguments: str) -> None:
+        name = self._named(lay_out, *arguments)
+        self._pointer(f"address({name})", name)
+
+    def _pointer(self, place: str, memory: str) -> None:
+        self.words.append("0")
+        self.pointers.append(place)
+        self.kept.append(memory)
+
+    def _named(self, lay_out: Callable[..., Any], *arguments: str) -> str:
+        """Return the name of what a function returns."""
+        number = len(self.lines)
+        self.known[f"lay_out_{number}"] = lay_out
+        self.lines.append(f"memory_{number} = lay_out_{number}({', '.join(arguments)})")
+        return f"memory_{number}"
 
 
 _WORD = (1 << 64) - 1
 
 
-class _TensorMap:
-    """A tensor map of an argument or a workspace, encoded once for each address and size."""
+def _once_for_each_address(encode: _Encode) -> _Encode:
+    """Return what encodes a tensor map of known sizes, such as weights have."""
+    made: OrderedDict[int, tuple[Any, int]] = OrderedDict()
 
-    def __init__(
-        self, found: TensorMapParameter, artifact: Artifact, slots: Mapping[str, int]
-    ) -> None:
-        self._is_workspace = isinstance(found.argument, WorkspaceIndex)
-        if isinstance(found.argument, WorkspaceIndex):
-            self._position = found.argument.workspace
-            self._encode = TensorMapEncoder(found, artifact.workspaces[self._position])
-        else:
-            self._position = found.argument
-            self._encode = TensorMapEncoder(found, artifact.arguments[self._position])
-        self._shape = [Number(n, slots) for n in found.shape]
-        self._strides = [Number(n, slots) for n in found.strides]
-        self._open = [n for n in (*self._shape, *self._strides) if n.is_open]
-        self._made: dict[tuple[int, ...], Any] = {}
+    def encoded(address: int, sizes: Sequence[int]) -> tuple[Any, int]:
+        found = made.get(address)
+        if found is None:
+            found = encode(address, sizes)
+            put(made, address, found)
+        return found
 
-    def __call__(
-        self, values: Sequence[Any], numbers: Sequence[int], workspaces: Sequence[int]
-    ) -> Any:
-        address = (workspaces if self._is_workspace else values)[self._position]
-        key = (address, *[n.of(numbers) for n in self._open])
-        made = self._made.get(key)
-        if made is None:
-            if len(self._made) >= MOST_KEPT:
-                self._made.clear()
-            shape = [n.of(numbers) for n in self._shape]
-            made = self._encode(address, shape, [n.of(numbers) for n in self._strides])
-            self._made[key] = made
-        return made
+    return encoded
+
+
+def _side_by_side(*maps: tuple[Any, int]) -> Any:
+    """Return the memory of tensor maps one behind the other."""
+    bytes_ = b"".join(ctypes.string_at(place, TENSOR_MAP_BYTES) for _, place in maps)
+    return ctypes.create_string_buffer(bytes_, len(bytes_))
+
+
+def _laid_out_index(dtype: str) -> Callable[[Any], Any]:
+    return lambda value: stored(dtypes.scalar(dtype, int(value)))
+
+
+def _too_large(number: int, size: int) -> None:
+    raise LegoError(f"{number} is no value of type i{8 * size}")
 
 
 def _sized_dtype(dtype: str, size: int) -> str:

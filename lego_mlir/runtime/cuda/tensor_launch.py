@@ -12,6 +12,7 @@ the parameters) is done once for each combination of them, and kept for the next
 from __future__ import annotations
 
 import struct
+from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -21,10 +22,8 @@ from lego_mlir.runtime.cuda.direct import DirectLaunch
 from lego_mlir.runtime.cuda.failures import NO_CONTEXT, launch_error, running
 from lego_mlir.runtime.cuda.launch_plan import Bound, LaunchPlan
 from lego_mlir.runtime.cuda.loaded import LoadedArtifact
+from lego_mlir.runtime.cuda.planned_launch import put
 from lego_mlir.runtime.launch_sizes.extents import fixed_extents
-
-_MOST_BOUND = 256
-"""Combinations of addresses and numbers whose launches are kept."""
 
 _bits_of = struct.Struct("<d").pack
 
@@ -57,7 +56,7 @@ class TensorLauncher:
         self._current_stream = current_stream
         self._current_gpu = current_gpu
         self._plan = LaunchPlan(loaded)
-        self._bound: dict[tuple[Any, ...], Bound | None] = {}
+        self._bound: OrderedDict[tuple[Any, ...], Bound | None] = OrderedDict()
 
     def __call__(self, arrays: Sequence[Any], stream: Any = None) -> bool:
         """Launch on arrays, if they are of the remembered kinds; does not wait for the end.
@@ -108,8 +107,8 @@ class TensorLauncher:
         if bound is None:
             if known in self._bound:
                 return False
-            bound = self._plan.bind(arrays)
-            _put(self._bound, known, bound)
+            bound = self._plan.bind(known, arrays)
+            put(self._bound, known, bound)
             if bound is None:
                 return False
         pool = self._loaded.workspaces
@@ -146,13 +145,6 @@ def _kind(tensor: Any, has_fixed_sizes: bool) -> tuple[Any, ...]:
     may_be_negated = not has_fixed_sizes or not any(stride % 2 for stride in strides)
     shape = tuple(tensor.shape) if has_fixed_sizes else None
     return type(tensor), tensor.dtype, shape, strides, tensor.device, may_be_negated
-
-
-def _put(cache: dict[Any, Any], key: Any, value: Any) -> None:
-    """Add an entry; a full cache begins anew."""
-    if len(cache) >= _MOST_BOUND:
-        cache.clear()
-    cache[key] = value
 
 
 def _handle(stream: Any) -> int:

@@ -27,6 +27,7 @@ from lego_mlir.artifact import (
 )
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.runtime import RepeatedLaunches, launch, torch_tensors
+from lego_mlir.runtime.cuda import tensor_maps
 from lego_mlir.runtime.cuda.tensor_launch import TensorLauncher
 
 driver = pytest.importorskip("cuda.bindings.driver")
@@ -69,14 +70,14 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> Driver:
         gpu.launches.append((int(config.hStream), tuple(int.from_bytes(x, "little") for x in read)))
         return (driver.CUresult.CUDA_SUCCESS,)
 
-    def encode(*arguments: Any) -> tuple[Any, Any]:
-        gpu.mapped.append(arguments[2])
-        made = driver.CUtensorMap()
-        made.opaque = [arguments[2]] * 16
-        return driver.CUresult.CUDA_SUCCESS, made
+    def encode(words: Any, kind: int, rank: int, place: Any, *_: Any) -> int:
+        gpu.mapped.append(place.value)
+        ctypes.memmove(words, np.full(16, place.value, np.uint64).tobytes(), 128)
+        return 0
 
+    library = SimpleNamespace(cuTensorMapEncodeTiled=encode)
     monkeypatch.setattr(driver, "cuLaunchKernelEx", launch)
-    monkeypatch.setattr(driver, "cuTensorMapEncodeTiled", encode)
+    monkeypatch.setattr(tensor_maps, "_library", lambda: library)
     return gpu
 
 
@@ -217,7 +218,7 @@ def test_a_tensor_map_is_encoded_once_for_each_address(gpu: Driver) -> None:
 
 def test_more_addresses_than_are_kept(gpu: Driver) -> None:
     call = launcher(gpu, SCALED, zeros(), zeros(), 4, 1.0)
-    b, tensors = zeros(), [zeros() for _ in range(600)]
+    b, tensors = zeros(), [zeros() for _ in range(1300)]
     for a in (*tensors, *tensors[::7]):
         assert call((a, b, 4, 1.0))
         assert gpu.launches[-1][1][:2] == (a.data_ptr(), b.data_ptr())
