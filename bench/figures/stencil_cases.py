@@ -22,8 +22,16 @@ _OWN_BRICK = (8, 4, 32)
 _IN_ROWS, _IN_BRICKS = f"{OURS}, rows", f"{OURS}, bricks"
 _COPY, _ARITHMETIC = "copy", "multiply-adds alone"
 _STARS, _CUBES = (1, 2, 3, 4), (1, 2, 3, 4)
-_SWEEPS = {("cube", 3): (96, 8, 16, 1), ("cube", 4): (96, 12, 32, 1)}
-"""Sizes of `Sweep` of docs/examples/stencil.py, where others than its own are faster on an H200."""
+_SWEEPS = {
+    ("star", 1): (32, 4, 32, 2),
+    ("star", 2): (96, 4, 32, 3),
+    ("star", 3): (96, 4, 32, 3),
+    ("star", 4): (96, 4, 96, 3),
+    ("cube", 1): (24, 4, 32, 3),
+    ("cube", 3): (96, 8, 16, 1),
+    ("cube", 4): (96, 12, 32, 1),
+}
+"""The `Sweep` of docs/examples/stencil.py, where another than its default is faster on an H200."""
 
 _CTAS, _THREADS, _CHAINS, _UNROLLED = 132 * 16, 128, 16, 8
 """All threads of an H200, each with as many independent multiply-adds as hide their latency."""
