@@ -1,6 +1,6 @@
 """Random layouts: what the printed functions compute is the enumeration of the definition.
 
-LEGO_TEST_PRINTED is the number of layouts of a quick test; the slow ones print 2,000.
+LEGO_TEST_PRINTED sets the number of layouts for a longer run.
 """
 
 from __future__ import annotations
@@ -21,8 +21,7 @@ from lego_mlir.algebra import Layout
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.printers import to_cute
 
-COUNT = int(os.environ.get("LEGO_TEST_PRINTED", "12"))
-FULL = range(100_000, 102_000)
+COUNT = int(os.environ.get("LEGO_TEST_PRINTED", "60"))
 BATCH = 100
 
 PRINTERS: dict[str, Callable[[list[Layout], Path], printed.Results]] = {
@@ -53,20 +52,11 @@ def compare(printer: str, seeds: range, folder: Path) -> None:
         assert np.array_equal(back, np.arange(len(truth))), f"{printer}: inv of {layout} is wrong"
 
 
-@pytest.mark.parametrize("printer", ["numpy", "python"])
-def test_printed_python_is_the_layout(printer: str, tmp_path: Path) -> None:
-    compare(printer, range(COUNT), tmp_path)
-
-
 @pytest.mark.parametrize("printer", PRINTERS)
 def test_printed_functions_are_the_layout(printer: str, tmp_path: Path) -> None:
-    compare(printer, range(COUNT), tmp_path)
-
-
-@pytest.mark.parametrize("printer", PRINTERS)
-def test_two_thousand_printed_layouts(printer: str, tmp_path: Path) -> None:
-    for start in range(FULL.start, FULL.stop, BATCH):
-        compare(printer, range(start, start + BATCH), tmp_path)
+    """LEGO_TEST_PRINTED is the number of layouts."""
+    for start in range(0, COUNT, BATCH):
+        compare(printer, range(start, min(start + BATCH, COUNT)), tmp_path)
 
 
 def test_triton_compiles_printed_functions_to_ptx(tmp_path: Path) -> None:
@@ -138,8 +128,4 @@ def compare_cute(seeds: range) -> int:
 
 
 def test_cute_layouts_are_the_layout() -> None:
-    assert compare_cute(range(60)) > 15
-
-
-def test_two_thousand_cute_layouts() -> None:
-    assert compare_cute(FULL) > 500
+    assert compare_cute(range(COUNT)) > COUNT // 4
