@@ -142,14 +142,16 @@ irdl.dialect @transform_lego {
   // tiles when all tiles have layouts. Their implementations are in lego_mlir/mlir/tile_steps.
 
   // Lets at most `ctas` CTAs run the programs of a grid in a loop, in the order of the layout `order`
-  // of the grid, or `raster_group` rows of it at a time.
+  // of the grid, or `raster_group` rows of it at a time. With `balance = 1` programs are dealt by how
+  // often their loops run.
   irdl.operation @persistent {
     %op = irdl.is !transform.any_op
     %param = irdl.is !transform.param<i64>
     irdl.operands(kernels: %op, parameters: variadic %param)
   }
 
-  // Lets the tiles that the dots of loops multiply pass through ring buffers of `stages` stages.
+  // Lets the tiles that the dots of loops multiply pass through ring buffers of `stages` stages, or of
+  // `outer_stages` in a loop around others.
   irdl.operation @pipeline_loop {
     %op = irdl.is !transform.any_op
     %param = irdl.is !transform.param<i64>

@@ -3,7 +3,8 @@
 //   persistent            CTAs run programs one after another
 //   pipeline_loop         the operands of the dots of loops pass through rings of `stages` stages
 //   choose_copy_engines   TMA copies what it can
-//   split_roles           warps of their own fill the rings
+//   pipeline_stores       TMA stores tiles, from rings of `store_stages` stages
+//   split_roles           warps of their own fill the rings, and store
 //   keep_operands         queries stay in registers
 //   guard_updates         warps whose scores have not grown do not rescale
 //   skew                  the second dot of the loop comes one iteration late
@@ -21,7 +22,7 @@ module attributes {transform.with_named_sequence} {
     // CTAs that run programs one after another; 0 for a CTA for each program.
     %ctas = "transform_lego.parameter"() {name = "ctas", default = 0 : i64}
         : () -> !transform.param<i64>
-    "transform_lego.persistent"(%kernels, %ctas)
+    "transform_lego.persistent"(%kernels, %ctas) {balance = 1 : i64}
         : (!transform.any_op, !transform.param<i64>) -> ()
     %loops = transform.structured.match ops{["scf.for"]} in %module
         : (!transform.any_op) -> !transform.any_op
@@ -29,9 +30,21 @@ module attributes {transform.with_named_sequence} {
     // Stages of each ring.
     %stages = "transform_lego.parameter"() {name = "stages", default = 2 : i64}
         : () -> !transform.param<i64>
-    "transform_lego.pipeline_loop"(%loops, %stages)
-        : (!transform.any_op, !transform.param<i64>) -> ()
+    // Those of the rings of persistent CTAs' queries.
+    %outer_stages = "transform_lego.parameter"() {name = "outer_stages", default = 2 : i64}
+        : () -> !transform.param<i64>
+    "transform_lego.pipeline_loop"(%loops, %stages, %outer_stages)
+        : (!transform.any_op, !transform.param<i64>, !transform.param<i64>) -> ()
     "transform_lego.choose_copy_engines"(%kernels) : (!transform.any_op) -> ()
+
+    // Stages of the tiles that wait to be stored by TMA; 0 if the threads that hold them store them.
+    %store_stages = "transform_lego.parameter"() {name = "store_stages", default = 0 : i64}
+        : () -> !transform.param<i64>
+    // Parts of a tile that are stored one after another.
+    %store_parts = "transform_lego.parameter"() {name = "store_parts", default = 1 : i64}
+        : () -> !transform.param<i64>
+    "transform_lego.pipeline_stores"(%kernels, %store_stages, %store_parts)
+        : (!transform.any_op, !transform.param<i64>, !transform.param<i64>) -> ()
 
     // Warps that fill the rings.
     %producer_warps = "transform_lego.parameter"() {name = "producer_warps", default = 4 : i64}

@@ -1,14 +1,15 @@
-"""The problems: forward of three depths at 16,384 tokens in all, and decoding of few queries."""
+"""The problems: forward of three depths, errors for hostile inputs, and decoding of few queries."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import cycle, product
 from math import ceil
 from typing import Any
 
+from bench.attention.inputs import HOSTILE, NORMAL, inputs_of, largest_error
 from bench.attention.reading import reading, sums_of
 from bench.contenders.case import OURS, Built, Call, ContenderCase, Contenders
 from bench.measure.comparison import one_line
@@ -26,8 +27,18 @@ _CACHES, _MOST_CACHED = (2048, 8192, 32768, 131072), 1 << 24
 """Keys of sequences that are decoded, and how many all of a batch have at most."""
 
 _TOKENS = 16384
+_LENGTHS = (512, 1024, 2048, 4096, 8192, 16384, 32768)
 _WIDTH = 2048
 """Heads times depth of the forward problems."""
+
+_WINDOW = 1024
+
+_DEPTHS = (64, 128, 256)
+
+_TOLERANCES = {"f16": 2e-3, "bf16": 1.2e-2}
+"""The largest errors, relative to the largest element. Hostile inputs may have eight times more:
+where exponents are in the thousands, f32 holds them that exactly only."""
+_HOSTILE_TOLERANCE = 8
 
 
 @dataclass(frozen=True)
@@ -42,6 +53,9 @@ class Sizes:
         heads_kv: of keys.
         depth: of all.
         causal: whether a query sees only the keys up to its own.
+        window: how many of these it sees; `None` for all.
+        dtype: element type of all but the logarithms.
+        inputs: of which kind they are, as `inputs_of` knows them.
     """
 
     batch: int
@@ -51,6 +65,9 @@ class Sizes:
     heads_kv: int
     depth: int
     causal: bool = False
+    window: int | None = None
+    dtype: str = "f16"
+    inputs: str = NORMAL
 
     @property
     def name(self) -> str:
@@ -58,24 +75,31 @@ class Sizes:
         heads = f"{self.heads}/{self.heads_kv}" if self.heads != self.heads_kv else f"{self.heads}"
         kind = "causal" if self.causal else "full"
         sizes = f"{self.batch}x{self.queries}x{self.keys}"
-        return f"attention {kind} hd{self.depth} {sizes} heads {heads}"
+        window = [] if self.window is None else [f"window {self.window}"]
+        more = [*window, *(x for x in (self.dtype, self.inputs) if x not in ("f16", NORMAL))]
+        return " ".join([f"attention {kind} hd{self.depth} {sizes} heads {heads}", *more])
 
     @property
     def is_decoding(self) -> bool:
-        """Whether queries are few."""
+        """Whether there are so few queries that reading keys takes the time."""
         return self.queries < 64
 
     @property
     def has_open(self) -> bool:
-        """Whether a kernel of run-time sizes is measured, too."""
+        """Whether our kernel of sizes that only the launch knows is measured too."""
         is_chosen = not self.is_decoding or (self.heads == 64 and self.keys == 8192)
-        return self.depth == _OPEN_DEPTH and is_chosen
+        is_usual = (self.inputs, self.dtype) == (NORMAL, "f16")
+        return self.depth == _OPEN_DEPTH and is_chosen and is_usual
 
     @property
     def flops(self) -> float:
         """The floating-point operations; those of a causal mask are half."""
-        whole = 4.0 * self.batch * self.heads * self.queries * self.keys * self.depth
-        return whole / 2 if self.causal and self.queries == self.keys else whole
+        if self.window is not None:
+            seen = self.window * (self.queries - self.window / 2)
+        else:
+            is_half = self.causal and self.queries == self.keys
+            seen = self.queries * self.keys / (2 if is_half else 1)
+        return 4.0 * self.batch * self.heads * seen * self.depth
 
     @property
     def bytes(self) -> float:
@@ -85,16 +109,28 @@ class Sizes:
 
 def cases() -> Iterator[ContenderCase]:
     """Yield the cases."""
-    for depth in (64, 128, 256):
-        for tokens in (512, 1024, 2048, 4096, 8192, 16384, 32768):
-            batch = max(1, _TOKENS // tokens)
-            for causal in (False, True):
-                heads = _WIDTH // depth
-                yield _case(Sizes(batch, tokens, tokens, heads, heads, depth, causal))
-    for causal in (False, True):
-        yield _case(Sizes(2, 8192, 8192, 32, 8, 128, causal))
-    for sizes in _decoding():
-        yield _case(sizes)
+    yield from map(_case, (*_forward(), *_hostile(), *_decoding()))
+
+
+def _forward() -> Iterator[Sizes]:
+    for depth, tokens, causal in product(_DEPTHS, _LENGTHS, (False, True)):
+        batch, heads = max(1, _TOKENS // tokens), _WIDTH // depth
+        yield Sizes(batch, tokens, tokens, heads, heads, depth, causal)
+    for depth in _DEPTHS:
+        heads = _WIDTH // depth
+        for tokens, causal in product((2048, 8192), (False, True)):
+            batch = _TOKENS // tokens
+            yield Sizes(batch, tokens, tokens, heads, heads, depth, causal, dtype="bf16")
+        for causal in (False, True):
+            yield Sizes(2, 8192, 8192, 32, 8, depth, causal)
+        yield Sizes(2, 8192, 8192, heads, heads, depth, causal=True, window=_WINDOW)
+
+
+def _hostile() -> Iterator[Sizes]:
+    for depth, dtype, inputs in product(_DEPTHS, _TOLERANCES, HOSTILE):
+        yield Sizes(1, 1024, 1024, 4, 4, depth, dtype=dtype, inputs=inputs)
+        # Of these queries half see no key.
+        yield Sizes(1, 1024, 512, 4, 4, depth, causal=True, dtype=dtype, inputs=inputs)
 
 
 def _decoding() -> Iterator[Sizes]:
@@ -117,15 +153,15 @@ def _case(sizes: Sizes) -> ContenderCase:
             found[OPEN] = _kernel(sizes, is_open=True)
         return found
 
-    is_decoding = sizes.is_decoding
+    figure = "decoding" if sizes.is_decoding else "forward"
     return ContenderCase(
         name=sizes.name,
-        figure="decoding" if is_decoding else "forward",
+        figure=figure if sizes.inputs == NORMAL else "errors",
         printed={},
         kernels=kernels,
         contenders=partial(_contenders, sizes=sizes),
-        work=sizes.bytes if is_decoding else sizes.flops,
-        unit="GB/s" if is_decoding else "TFLOP/s",
+        work=sizes.bytes if sizes.is_decoding else sizes.flops,
+        unit="GB/s" if sizes.is_decoding else "TFLOP/s",
     )
 
 
@@ -136,15 +172,16 @@ def _kernel(sizes: Sizes, *, is_open: bool = False) -> Any:
     """
     from lego_mlir.kernels import attention
 
-    is_decoding = sizes.is_decoding
     return attention(
         None if is_open else sizes.batch,
-        None if is_open and not is_decoding else sizes.queries,
+        None if is_open and not sizes.is_decoding else sizes.queries,
         None if is_open else sizes.keys,
         sizes.heads,
         sizes.depth,
         heads_kv=sizes.heads_kv,
         causal=sizes.causal,
+        window=sizes.window,
+        dtype=sizes.dtype,
         lse=True,
         target="sm_90a",
     )
@@ -152,12 +189,8 @@ def _kernel(sizes: Sizes, *, is_open: bool = False) -> Any:
 
 def _contenders(built: Built, sizes: Sizes) -> Contenders:
     torch = built.torch
-    shape_q = sizes.batch, sizes.queries, sizes.heads, sizes.depth
-    shape_kv = sizes.batch, sizes.keys, sizes.heads_kv, sizes.depth
-    is_decoding = sizes.is_decoding
-    random = partial(torch.randn, device="cuda", dtype=torch.float16)
-    q, k, v = random(shape_q), random(shape_kv), random(shape_kv)
-    copies = max(1, ceil(_CACHED_BYTES / sizes.bytes)) if is_decoding else 1
+    q, k, v = inputs_of(torch, sizes.inputs, sizes)
+    copies = max(1, ceil(_CACHED_BYTES / sizes.bytes)) if sizes.is_decoding else 1
     caches = [(k, v), *((k.clone(), v.clone()) for _ in range(copies - 1))]
     o = torch.empty_like(q)
     lse = torch.empty((sizes.batch, sizes.heads, sizes.queries), device="cuda")
@@ -167,79 +200,101 @@ def _contenders(built: Built, sizes: Sizes) -> Contenders:
     if sizes.has_open:
         calls[OPEN] = _rotating([built.ours(OPEN, q, *cache, o, lse) for cache in caches])
     absent: dict[str, str] = {}
+    expected = _reference(torch, q, k, v, sizes)
     makers = {
         "cuDNN": partial(_of_torch, "CUDNN_ATTENTION"),
         "FlashAttention-4": _flash_4,
     }
-    if not is_decoding:  # where queries are few it is far behind
+    if not sizes.is_decoding:  # where queries are few it is far behind
         makers["FlashAttention-2"] = partial(_of_torch, "FLASH_ATTENTION")
+    errors: dict[str, float] = {}
     for name, make in makers.items():
         try:
-            call = _rotating([make(torch, q, *cache, sizes) for cache in caches])
-            call()
-            torch.cuda.synchronize()
-            calls[name] = call
+            found = [make(torch, q, *cache, sizes) for cache in caches]
+            errors[name] = largest_error(torch, found[0](), expected[0])
+            calls[name] = _rotating(found)
         except Exception as e:  # a peer may not be installed, or not take the sizes
             absent[name] = one_line(e)
-    if is_decoding:
+    calls[OURS]()
+    errors[OURS] = largest_error(torch, o, expected[0])
+    if sizes.is_decoding:
         sums = torch.empty(sums_of(k.numel()), device="cuda")
         lines = [[x.view(-1) for x in cache] for cache in caches]
         calls[READ] = _rotating([built.ours(READ, *line, sums) for line in lines])
-    expected = _reference(torch, q, k, v, sizes)
+    tolerance = _TOLERANCES[sizes.dtype] * (1 if sizes.inputs == NORMAL else _HOSTILE_TOLERANCE)
     unchecked = frozenset({*makers, READ})
-    return Contenders(calls, [o, lse], expected, 2e-3, unchecked, absent=absent)
+    return Contenders(calls, [o, lse], expected, tolerance, unchecked, absent=absent, errors=errors)
 
 
-def _rotating(calls: list[Call]) -> Call:
+def _rotating(calls: Sequence[Callable[[], Any]]) -> Call:
     """Return a call that does what the next one of several does."""
     turns = cycle(calls)
-    return lambda: next(turns)()
+
+    def call() -> None:
+        next(turns)()
+
+    return call
 
 
-def _of_torch(backend: str, torch: Any, q: Any, k: Any, v: Any, sizes: Sizes) -> Call:
+def _of_torch(backend: str, torch: Any, q: Any, k: Any, v: Any, sizes: Sizes) -> Callable[[], Any]:
     """Return PyTorch's attention by one of its back ends."""
     from torch.nn.attention import SDPBackend, sdpa_kernel
 
     if sizes.causal and sizes.queries != sizes.keys:
         raise ValueError("its causal mask begins with the first key")
+    if sizes.window is not None:
+        raise ValueError("it has no windows")
     parts = [x.transpose(1, 2) for x in (q, k, v)]
     attention = torch.nn.functional.scaled_dot_product_attention
     chosen = getattr(SDPBackend, backend)
     grouped = sizes.heads != sizes.heads_kv
 
-    def call() -> None:
+    def call() -> Any:
         with sdpa_kernel(chosen):
-            attention(*parts, is_causal=sizes.causal, enable_gqa=grouped)
+            found = attention(*parts, is_causal=sizes.causal, enable_gqa=grouped)
+        return found.transpose(1, 2)
 
     return call
 
 
-def _flash_4(torch: Any, q: Any, k: Any, v: Any, sizes: Sizes) -> Call:
+def _flash_4(torch: Any, q: Any, k: Any, v: Any, sizes: Sizes) -> Callable[[], Any]:
     """Return FlashAttention-4's forward kernel, which CuTe DSL compiles."""
     from flash_attn.cute import flash_attn_func
 
-    return lambda: flash_attn_func(q, k, v, causal=sizes.causal)
+    # Its windows count the keys before a query's own one.
+    window = (None, None) if sizes.window is None else (sizes.window - 1, 0)
+
+    def call() -> Any:
+        found = flash_attn_func(q, k, v, causal=sizes.causal, window_size=window)
+        return found[0] if isinstance(found, tuple) else found
+
+    return call
 
 
 def _reference(torch: Any, q: Any, k: Any, v: Any, sizes: Sizes) -> list[Any]:
-    """Return the result and the logarithms in f32, some rows at a time."""
-    results, logs = torch.empty_like(q, dtype=torch.float32), []
+    """Return the result and the logarithms, some rows at a time; of hostile inputs in f64."""
+    wide = torch.float32 if sizes.inputs == NORMAL else torch.float64
+    results, logs = torch.empty_like(q, dtype=wide), []
     rows = max(1, min(sizes.queries, (1 << 28) // (sizes.heads * sizes.keys)))
-    keys = torch.arange(sizes.keys, device="cuda")
+    keys = torch.arange(sizes.keys, device="cuda")[None, None, :]
     for b in range(sizes.batch):
-        whole_k, whole_v = k[b].float().permute(1, 2, 0), v[b].float().transpose(0, 1)
+        whole_k, whole_v = k[b].to(wide).permute(1, 2, 0), v[b].to(wide).transpose(0, 1)
         found = []
         for start in range(0, sizes.queries, rows):
-            part = q[b, start : start + rows].float().transpose(0, 1)
+            part = q[b, start : start + rows].to(wide).transpose(0, 1)
             packed = part.reshape(sizes.heads_kv, -1, sizes.depth)  # the heads that share keys
             scores = (packed @ whole_k * sizes.depth**-0.5).view(sizes.heads, -1, sizes.keys)
             if sizes.causal:
                 own = torch.arange(start, start + part.shape[1], device="cuda")
-                last = own + (sizes.keys - sizes.queries)
-                scores.masked_fill_(keys[None, None, :] > last[None, :, None], -torch.inf)
+                last = (own + (sizes.keys - sizes.queries))[None, :, None]
+                scores.masked_fill_(keys > last, -torch.inf)
+                if sizes.window is not None:
+                    scores.masked_fill_(keys <= last - sizes.window, -torch.inf)
             found.append(torch.logsumexp(scores, 2))
-            weights = torch.softmax(scores, 2).view(sizes.heads_kv, -1, sizes.keys)
-            values = (weights @ whole_v).view(sizes.heads, -1, sizes.depth)
-            results[b, start : start + rows] = values.transpose(0, 1)
+            weights = torch.softmax(scores, 2).nan_to_num_()  # rows that see no key
+            values = weights.view(sizes.heads_kv, -1, sizes.keys) @ whole_v
+            results[b, start : start + rows] = values.view(sizes.heads, -1, sizes.depth).transpose(
+                0, 1
+            )
         logs.append(torch.cat(found, 1))
     return [results, torch.stack(logs)]

@@ -34,6 +34,7 @@ class Contenders:
         separate: what calls write that have tensors of their own, and what they are then, by name.
         reset: brings inputs that the calls change back, before a check.
         absent: why contenders are missing, by name.
+        errors: the largest error of contenders, where it is of interest, by name.
     """
 
     calls: Mapping[str, Call]
@@ -44,6 +45,7 @@ class Contenders:
     separate: Mapping[str, tuple[Any, Any]] = field(default_factory=dict)
     reset: Callable[[], None] = lambda: None
     absent: Mapping[str, str] = field(default_factory=dict)
+    errors: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

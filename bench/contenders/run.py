@@ -83,6 +83,7 @@ def _measured(
         "unit": case.unit,
         "wrong": wrong,
         "absent": absent,
+        "errors": dict(contenders.errors),
     }
 
 
@@ -98,8 +99,11 @@ def _error(name: str, call: Call, contenders: Contenders, torch: Any) -> str | N
     torch.cuda.synchronize()
     for tensor, expected in zip(results, wanted, strict=True):
         if expected.is_floating_point():
-            difference = float((tensor.double() - expected.double()).abs().max())
-            error = difference / float(expected.double().abs().max())
+            wide, wanted_wide = tensor.double(), expected.double()
+            # Infinities have to be the same ones.
+            difference = (wide - wanted_wide).abs().masked_fill_(wide == wanted_wide, 0)
+            largest = wanted_wide[wanted_wide.isfinite()].abs().max()
+            error = float(difference.max() / largest)
             if not error <= contenders.tolerance:
                 return f"error {error:.3g}"
         elif not torch.equal(tensor, expected):

@@ -4,6 +4,9 @@
 // RUN: %legoc %S/Inputs/grid.mlir --schedule=persistent --param raster_group=2 --emit=placed | FileCheck %s --check-prefix=EACH
 // RUN: %legoc %S/Inputs/grid.mlir --schedule=%S/Inputs/persistent_order.mlir --emit=placed | FileCheck %s --check-prefix=ORDER
 // RUN: %legoc %S/Inputs/grid.mlir --schedule=%S/Inputs/persistent_order.mlir --check-each-step | FileCheck %s --check-prefix=STEPS
+// RUN: %legoc %S/Inputs/triangle.mlir --schedule=%S/Inputs/persistent_balance.mlir --emit=placed | FileCheck %s --check-prefix=BALANCE
+// RUN: %legoc %S/Inputs/triangle.mlir --schedule=%S/Inputs/persistent_balance.mlir --check-each-step | FileCheck %s --check-prefix=STEPS
+// RUN: %legoc %S/Inputs/grid.mlir --schedule=%S/Inputs/persistent_balance.mlir --emit=placed | FileCheck %s --check-prefix=EQUAL
 // RUN: not %legoc %S/Inputs/grid.mlir --schedule=%S/Inputs/persistent_wrong_order.mlir --emit=placed 2>&1 | FileCheck %s --check-prefix=WRONG
 // RUN: not %legoc %S/Inputs/grid.mlir --schedule=%S/Inputs/persistent_late.mlir --emit=placed 2>&1 | FileCheck %s --check-prefix=LATE
 // RUN: not %legoc %S/Inputs/grid.mlir --schedule=persistent --param raster_group=0 --emit=placed 2>&1 | FileCheck %s --check-prefix=GROUP
@@ -26,6 +29,22 @@
 // CHECK:      scf.for
 // CHECK:      "lego.acquire"(%[[R]],
 // CHECK:      name = "producer"
+
+// The first three of six programs take three iterations' time, the others two: four CTAs have five or less.
+// BALANCE:      %[[FROM:[^ ]+]] = "lego.table"(%[[B:[^ ]+]]) {values = array<i64: 0, 2, 3, 4>}
+// BALANCE-NEXT: %[[TO:[^ ]+]] = "lego.table"(%[[B]]) {values = array<i64: 2, 3, 4, 6>}
+// BALANCE-NEXT: %[[TRIPS:[^ ]+]] = arith.subi %[[TO]], %[[FROM]]
+// BALANCE:      scf.for %[[K:[^ ]+]] = %c0{{.*}} to %[[TRIPS]]
+// BALANCE:      %[[AT:[^ ]+]] = arith.addi %[[FROM]], %[[K]]
+// BALANCE:      "lego.table"(%[[N:[^ ]+]]) {values = array<i64: 2, 0, 1, 0, 2, 1>}
+// BALANCE-NEXT: "lego.table"(%[[N]]) {values = array<i64: 1, 0, 1, 1, 0, 0>}
+
+// Where all take equally long there is no table.
+// EQUAL:        %[[MORE:[^ ]+]] = arith.select
+// EQUAL:        %[[TIMES:[^ ]+]] = arith.addi %c1{{[^ ]*}}, %[[MORE]]
+// EQUAL:        scf.for %[[K:[^ ]+]] = %c0{{.*}} to %[[TIMES]]
+// EQUAL:        arith.muli %[[K]], %c4
+// EQUAL:        "lego.inv"
 
 // STEPS:      the schedule: every element is the same
 // STEPS:      lowering, run in the simulator (late): every element is the same

@@ -35,6 +35,10 @@ class AttentionConfig:
         schedule: the schedule of the kernel, such as `attention` for sm_90a: keys and values in
             rings that warps of their own fill; `None` for loads in the loop.
         stages: of each ring of a schedule.
+        query_stages: of the ring of queries that persistent CTAs have.
+        store_stages: of the ring that results wait in to be stored by TMA; 0 if the threads that
+            hold them store them.
+        store_parts: of a tile of results, of which one is a stage.
         ctas: persistent ones that a schedule makes; 0 for a CTA for each tile of queries.
         operand_registers: of a thread, in which a schedule may keep queries.
         speculated: registers of exponentials that a schedule begins before it is known whether they
@@ -49,6 +53,9 @@ class AttentionConfig:
     splits: Int = 1
     schedule: str | None = None
     stages: int = 2
+    query_stages: int = 2
+    store_stages: int = 0
+    store_parts: int = 1
     ctas: int = 0
     operand_registers: int = 0
     speculated: int = 0
@@ -59,14 +66,14 @@ class AttentionConfig:
             n = getattr(self, name)
             if type(n) is not int or n < _TILE_UNIT or n % _TILE_UNIT:
                 raise LegoError(f"AttentionConfig: {name} is a multiple of {_TILE_UNIT}, not {n!r}")
-        for name in ("warps", "splits", "stages"):
+        for name in ("warps", "splits", "stages", "query_stages", "store_parts"):
             n = getattr(self, name)
             if isinstance(n, Expr) and name == "splits":
                 continue
             if type(n) is not int or n < 1:
                 raise LegoError(f"AttentionConfig: {name} is at least 1, not {n!r}")
 
-        for name in ("ctas", "operand_registers", "speculated"):
+        for name in ("ctas", "store_stages", "operand_registers", "speculated"):
             n = getattr(self, name)
             if type(n) is not int or n < 0:
                 raise LegoError(f"AttentionConfig: {name} is at least 0, not {n!r}")
@@ -93,8 +100,9 @@ class AttentionConfig:
             return {}
         params = {"stages": self.stages, **_REGISTERS.get(self.warps, {})}
         if self.schedule in _SKEWED:
-            names = "ctas", "operand_registers", "speculated"
+            names = "ctas", "store_stages", "store_parts", "operand_registers", "speculated"
             params |= {name: getattr(self, name) for name in names}
+            params["outer_stages"] = self.query_stages
         return params
 
     def describe(self) -> str:

@@ -7,6 +7,10 @@ insert them again, 128 and more.
 
 A wait of its own passes the accumulators on, so that no use of them moves before it.
 
+Descriptors lie some bytes behind others, which PTX of the group adds: sums before the group would
+be invariant in loops, and 16 of them more than there are uniform registers, from which the
+instructions take them.
+
 Source: PTX ISA 9.7.15.5.2 (wgmma.mma_async), 9.7.15.7 (fence, commit_group, wait_group).
 """
 
@@ -29,17 +33,30 @@ A_WORDS = 4
 
 
 @dataclass(frozen=True, slots=True)
+class Descriptor:
+    """The matrix descriptor of a part of a tile in shared memory.
+
+    Attributes:
+        base: that of the tile, an i64.
+        distance: what the part's is larger by.
+    """
+
+    base: Any
+    distance: int
+
+
+@dataclass(frozen=True, slots=True)
 class Step:
     """One `wgmma` of an accumulator.
 
     Attributes:
-        a: operand A: a matrix descriptor, an i64, or `A_WORDS` words, i32, in registers.
-        b: the matrix descriptor of operand B.
+        a: operand A in shared memory, or `A_WORDS` words, i32, in registers.
+        b: operand B.
         majors: whether A and B in shared memory are K-major or MN-major.
     """
 
-    a: Any
-    b: Any
+    a: Descriptor | Sequence[Any]
+    b: Descriptor
     majors: tuple[Major, Major]
 
 
@@ -78,13 +95,11 @@ class Group:
         for number, steps in enumerate(accumulators):
             d = ", ".join(f"${number * count + k}" for k in range(count))
             for k, step in enumerate(steps):
-                in_registers = isinstance(step.a, Sequence)
-                a = asm.operands(step.a if in_registers else [step.a])
-                a = f"{{{a}}}" if in_registers else a
+                a = asm.operand(step.a, lines)
+                b = asm.operand(step.b, lines)
                 scale = "add" if k else zero
                 lines.append(
-                    f"{self._name(kind)} {{{d}}}, {a}, {asm.operands([step.b])}, "
-                    f"{scale}{self._modifiers(step, in_registers=in_registers)};"
+                    f"{self._name(kind)} {{{d}}}, {a}, {b}, {scale}{self._modifiers(step)};"
                 )
         lines.append("wgmma.commit_group.sync.aligned;")
         if pending is not None:
@@ -97,13 +112,13 @@ class Group:
         shape = f"m{WGMMA_ROWS}n{self.columns}k{depth}"
         return f"wgmma.mma_async.sync.aligned.{shape}.{kind}.{ptx}.{ptx}"
 
-    def _modifiers(self, step: Step, *, in_registers: bool) -> str:
+    def _modifiers(self, step: Step) -> str:
         """Return the operands after the predicate: signs of floats, and majors of 16-bit types."""
         if self.instruction.accumulator == "i32":
             return ""
         if self.instruction.bits != 16:
             return ", 1, 1"
-        majors = step.majors[1:] if in_registers else step.majors
+        majors = step.majors if isinstance(step.a, Descriptor) else step.majors[1:]
         return "".join([", 1, 1", *(f", {int(major == 'mn')}" for major in majors)])
 
 
@@ -137,15 +152,27 @@ class _Asm:
         # Results are written while operands are still read: they share no registers.
         self._constraints = [f"=&{letter}"] * count + [str(k) for k in range(len(self._inputs))]
         self._numbers: dict[Any, int] = {}
+        self._sums: dict[Descriptor, str] = {}
 
-    def operands(self, values: Sequence[Any]) -> str:
-        """Return the text of operands in registers."""
-        for value in values:
-            if value not in self._numbers:
-                self._numbers[value] = len(self._constraints)
-                self._constraints.append("l" if value.type.width == 64 else "r")
-                self._inputs.append(value)
-        return ", ".join(f"${self._numbers[value]}" for value in values)
+    def operand(self, operand: Descriptor | Sequence[Any], lines: list[str]) -> str:
+        """Return the text of an operand; `lines` get what computes it."""
+        if not isinstance(operand, Descriptor):
+            return f"{{{', '.join(map(self._register, operand))}}}"
+        base = self._register(operand.base)
+        if not operand.distance:
+            return base
+        if operand not in self._sums:
+            self._sums[operand] = name = f"at{len(self._sums)}"
+            lines.append(f".reg .b64 {name};")
+            lines.append(f"add.s64 {name}, {base}, {operand.distance};")
+        return self._sums[operand]
+
+    def _register(self, value: Any) -> str:
+        if value not in self._numbers:
+            self._numbers[value] = len(self._constraints)
+            self._constraints.append("l" if value.type.width == 64 else "r")
+            self._inputs.append(value)
+        return f"${self._numbers[value]}"
 
     def build(self, lines: Sequence[str]) -> list[Any]:
         """Build the operation; return its results."""

@@ -10,6 +10,7 @@ import gc
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from random import Random
 from typing import Any
 
 WARM_UP_ROUNDS = 2
@@ -89,13 +90,16 @@ def driver_call(function: Callable[..., tuple[Any, ...]], *arguments: Any) -> An
 
 
 def interleave(measures: Mapping[str, Callable[[], float]], rounds: int) -> dict[str, list[float]]:
-    """Call every measure once in each round; return the values of the counted rounds."""
+    """Call every measure once in each round; return the values of the counted rounds.
+
+    Each round has an order of its own: what draws much power slows what comes next.
+    """
     names = list(measures)
     times: dict[str, list[float]] = {name: [] for name in names}
+    orders = Random(0)
     with _no_collection():
         for k in range(WARM_UP_ROUNDS + rounds):
-            first = k % len(names)
-            for name in names[first:] + names[:first]:
+            for name in orders.sample(names, len(names)):
                 time = measures[name]()
                 if k >= WARM_UP_ROUNDS:
                     times[name].append(round(time, 4))

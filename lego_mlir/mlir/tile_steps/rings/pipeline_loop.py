@@ -19,9 +19,9 @@ becomes
       %d = "lego.dot"(%q, %y, %c)
     }
 
-Each load has a ring of `stages` stages. The program is right, but nothing overlaps yet:
-`split_roles` lets another role copy ahead. The layout in shared memory is that of a conversion to
-shared memory, if there is one, else the widest swizzle that fits.
+Each load has a ring of `stages` stages, or of `outer_stages` in a loop around others. The program
+is right, but nothing overlaps yet: `split_roles` lets another role copy ahead. The layout in shared
+memory is that of a conversion to shared memory, if there is one, else the widest swizzle that fits.
 """
 
 from __future__ import annotations
@@ -68,9 +68,13 @@ def pipeline_loop(step: TransformStep) -> list[list[Any]]:
     stages = step.number("stages")
     if stages < 1:
         raise step.misuse(f"stages is {stages}", hint=step.option("stages", 2))
+    outer = step.number("outer_stages", stages)
+    if outer < 1:
+        raise step.misuse(f"outer_stages is {outer}", hint=step.option("outer_stages", 1))
     found = loops_of(step)
     loops = [loop for _, loop in found]
-    made = [_pipeline(step, kernel, loops, k, stages) for k, (kernel, _) in enumerate(found)]
+    each = [outer if _has_loops(loop) else stages for loop in loops]
+    made = [_pipeline(step, kernel, loops, k, each[k]) for k, (kernel, _) in enumerate(found)]
     if loops and not any(made):
         raise step.error(
             "no load in the body of this loop goes to a dot",
@@ -94,6 +98,11 @@ def _pipeline(
     for load in loads:
         _through_ring(step, kernel, load, number, stages)
     return len(loads)
+
+
+def _has_loops(loop: Any) -> bool:
+    """Return whether there are loops in a loop."""
+    return any(op.name == loop.name for op in operations_of(body_of(loop)))
 
 
 def _feeds_dot(load: Any) -> bool:

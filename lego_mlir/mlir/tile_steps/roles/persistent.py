@@ -16,6 +16,9 @@ that the step has as `order`, else `raster_group` rows of the grid at a time, co
 default x runs fastest, as in a launch. `pipeline_loop` lets rings run on from one program to the
 next, so that what a program loads is copied while the one before still computes.
 
+Where programs take differently long, as under a causal mask, `balance = 1` deals those of a known
+grid by what their loops cost (`balanced_loop`).
+
 With `cluster = 2` neighbours in this order run on the CTAs of a cluster at the same time:
 
     scf.for %m = %b / 2 to %c256 step %c66 { %n = %m * 2 + %b % 2 ... }
@@ -47,6 +50,7 @@ from lego_mlir.mlir.schedule.transform_step import TransformStep, transform
 from lego_mlir.mlir.tile_ir.kernels import TileKernel, constant_size
 from lego_mlir.mlir.tile_passes.lower_tiles import build
 from lego_mlir.mlir.tile_steps.kernels import kernels_of, operations_of, set_size
+from lego_mlir.mlir.tile_steps.roles.balanced_loop import balanced_loop
 from lego_mlir.mlir.tile_steps.roles.program_order import known_order, open_order
 
 _CTAS = 132
@@ -64,18 +68,23 @@ def persistent(step: TransformStep) -> list[list[Any]]:
     """Let at most `ctas` CTAs run the programs of a grid one after another; 0 for no change."""
     ctas = step.number("ctas", _CTAS)
     group, cluster = step.number("raster_group", 1), step.number("cluster", 1)
-    rows = step.number("cluster_rows", 0)
+    rows, balance = step.number("cluster_rows", 0), step.number("balance", 0)
     given = (
         ("ctas", ctas, 0, _CTAS),
         ("raster_group", group, 1, 8),
         ("cluster", cluster, 1, 2),
         ("cluster_rows", rows, 0, 2),
+        ("balance", balance, 0, 1),
     )
     for name, number, least, example in given:
         if number < least:
             raise step.misuse(f"{name} is {number}", hint=step.option(name, example))
+    if balance and cluster > 1:
+        raise step.misuse(
+            f"programs of clusters of {cluster} cannot be balanced", hint=step.option("balance", 0)
+        )
     for kernel in kernels_of(step) if ctas else []:
-        _Persistence(step, kernel, ctas, group, cluster, rows).build()
+        _Persistence(step, kernel, ctas, group, cluster, rows, balanced=balance > 0).build()
     return []
 
 
@@ -90,8 +99,11 @@ class _Persistence:
         group: int,
         cluster: int,
         cluster_rows: int,
+        *,
+        balanced: bool,
     ) -> None:
         self._step = step
+        self._balanced = balanced
         self._kernel = kernel
         self._ctas = ctas
         self._cluster = cluster
@@ -198,12 +210,15 @@ class _Persistence:
         count, ctas = self._counts()
         *listed, before = operations_of(body)
         listed = [op for op in listed if op.name != _OF_LAUNCH]
-        number = body.arguments[0]
+        number, ids = body.arguments[0], None
         with ir.InsertionPoint([*listed, before][0]), launch.location:
             if cluster > 1:
                 rank = build.binary("remui", number, build.index(cluster))
                 number = build.binary("divui", number, build.index(cluster))
-            if count != ctas:
+            known = [n for n in self._grid if isinstance(n, int)]
+            if self._balanced and len(known) == len(self._grid) and prod(known) > ctas:
+                ids, before = balanced_loop(kernel, self._order, known, number, ctas)
+            elif count != ctas:
                 bounds = [number, self._clusters(count), self._clusters(ctas)]
                 loop = ir.Operation.create("scf.for", operands=bounds, regions=1)
                 index = ir.IndexType.get()
@@ -215,8 +230,9 @@ class _Persistence:
             if cluster > 1:
                 number = build.binary("muli", number, build.index(cluster))
                 number = build.binary("addi", number, rank)
-            numbers = iter(self._index(number))
-            ids = [next(numbers) if n != 1 else build.index(0) for n in self._grid]
+            if ids is None:
+                numbers = iter(self._index(number))
+                ids = [next(numbers) if n != 1 else build.index(0) for n in self._grid]
             sizes = [self._size(axis) for axis in range(len(self._grid))]
         for op in listed:
             op.move_before(before)

@@ -5,10 +5,9 @@
 
 becomes, for each warpgroup, one group of instructions and a wait for it,
 
-    %b0 = "lego.matrix_descriptor"(%room, %c0, %c0) {layout = #B, word = ...}
-    %b1 = arith.addi %b0, %c2
+    %b = "lego.matrix_descriptor"(%room, %c0, %c0) {layout = #B, word = ...}
     %d:4 = llvm.inline_asm "wgmma.fence...; wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 ...;
-        ...; wgmma.commit_group...; wgmma.wait_group.sync.aligned 0;" %a0, ..., %b0, %b1
+        add.s64 at0, $8, 2; ...; wgmma.commit_group...; wgmma.wait_group.sync.aligned 0;" ..., %b
 
 A dot_async has no wait; a dot_wait passes the accumulators on. An accumulator that is zero is no
 operand: the first instruction defines it.
@@ -159,12 +158,6 @@ def _descriptors(
     start = blocks[0][0]
     base = tiles.matrix_descriptor(tile.buffer, [*tile.index, *first], attribute, start.bits)
     return [
-        [(_beyond(base, step.bits - start.bits), step.major) for step in steps] for steps in blocks
+        [(wgmma.Descriptor(base, step.bits - start.bits), step.major) for step in steps]
+        for steps in blocks
     ]
-
-
-def _beyond(descriptor: Any, distance: int) -> Any:
-    """Build a descriptor whose start lies some units of 16 bytes behind another's."""
-    if not distance:
-        return descriptor
-    return build.binary("addi", descriptor, build.constant(descriptor.type, distance))
