@@ -111,4 +111,5 @@ class AttentionConfig:
         split = f"; keys divided among {self.splits} CTAs" if self.is_split else ""
         tiles = f"{self.rows} {what} × {self.columns} keys an iteration, {self.warps} warps"
         schedule = f", schedule '{self.schedule}', {self.stages} stages" if self.schedule else ""
+        schedule += f", {self.ctas} persistent CTAs" if self.ctas else ""
         return f"{tiles}{schedule}{split} ({self.reason})"

@@ -10,6 +10,8 @@ from lego_mlir.hardware.specs import GpuSpec
 from lego_mlir.hardware.targets import Target
 from lego_mlir.index import Int, maximum, minimum
 from lego_mlir.kernels.attention.config import AttentionConfig
+from lego_mlir.kernels.attention.order import tiles_visited
+from lego_mlir.kernels.attention.persistence import with_rings
 from lego_mlir.kernels.attention.problem import BYTES, AttentionProblem
 
 _WARP_ROWS = 16
@@ -24,8 +26,9 @@ _MANY = {64: (128, 8), 128: (128, 24), 256: (64, 0)}
 """Queries of a CTA where they are many; and by the most depth keys of an iteration, and registers
 of speculated exponentials."""
 
-_SHALLOW, _MORE_ROWS, _MOST_ADDED = 64, 192, 1.13
-"""Up to this depth three warpgroups are faster than two, with up to this factor more rows."""
+_SHALLOW, _MORE_ROWS, _MOST_ADDED, _MOST_ADDED_CUT = 64, 192, 1.13, 1.1
+"""Up to this depth three warpgroups are faster than two, with up to this factor more scores; the
+second one is for masks, which cut more of their tiles."""
 
 _SPLIT_KEYS, _MANY_KEYS = 128, 512
 """A CTA has so many keys at least, for the combination of splits to cost little, if its queries are
@@ -52,6 +55,12 @@ _DEPTH_UNIT = 16
 
 def choose(problem: AttentionProblem, spec: GpuSpec, target: Target) -> AttentionConfig:
     """Return the config of an attention kernel on a card."""
+    found = _choose_tiles(problem, spec, target)
+    return with_rings(problem, found, _tiles(problem, found), spec, target)
+
+
+def _choose_tiles(problem: AttentionProblem, spec: GpuSpec, target: Target) -> AttentionConfig:
+    """Return a config's schedule, tiles and splits."""
     # Where only the launch knows how many queries there are, they are taken for many.
     queries = problem.queries if isinstance(problem.queries, int) else _MANY_ROWS
     packed = problem.group > 1 and queries < _ROWS
@@ -68,7 +77,8 @@ def choose(problem: AttentionProblem, spec: GpuSpec, target: Target) -> Attentio
         # Values are converted on their way to the second dot, which cannot come late then; nor can
         # the dots of several pages.
         return _config(problem, spec, _MANY_ROWS, "pipelined", packed=packed)
-    many = _config(problem, spec, _many_rows(problem.queries, depth), "attention", packed=packed)
+    size = _many_rows(problem, depth, spec, packed=packed)
+    many = _config(problem, spec, size, "attention", packed=packed)
     if rows > _MANY_ROWS or _is_busy(_tiles(problem, many), spec) or many.is_open:
         return many
     return min(few, many, key=lambda config: _microseconds(problem, config, spec))
@@ -103,12 +113,20 @@ def _config(
     return replace(found, reason=why)
 
 
-def _many_rows(queries: Int, depth: int) -> int:
+def _many_rows(problem: AttentionProblem, depth: int, spec: GpuSpec, *, packed: bool) -> int:
     """Return the queries of a CTA where they are many."""
-    if not isinstance(queries, int) or depth > _SHALLOW:
+    if not problem.has_known_sizes or depth > _SHALLOW or packed:
         return _MANY_ROWS
-    few, more = (ceildiv(queries, rows) * rows for rows in (_MANY_ROWS, _MORE_ROWS))
-    return _MORE_ROWS if more <= few * _MOST_ADDED else _MANY_ROWS
+    columns, _ = _MANY[_SHALLOW]
+    tiles = {rows: ceildiv(problem.queries, rows) for rows in (_MANY_ROWS, _MORE_ROWS)}
+    if problem.batch * problem.heads * tiles[_MORE_ROWS] < spec.multiprocessors:
+        return _MANY_ROWS
+    # What is around the iterations takes as long as one.
+    few, more = (
+        n * rows * (tiles_visited(problem, rows, columns) + 1) for rows, n in tiles.items()
+    )
+    most = _MOST_ADDED if problem.mask is None else _MOST_ADDED_CUT
+    return _MORE_ROWS if more <= few * most else _MANY_ROWS
 
 
 def _tiles(problem: AttentionProblem, config: AttentionConfig) -> Int:

@@ -21,6 +21,9 @@ from lego_mlir.kernels.attention.problem import BYTES, AttentionProblem
 _L2_BYTES = 32 << 20
 """What keys and values of heads may have together, which is less than the L2 cache."""
 
+_LOOKED_AT = 64
+"""Tiles of queries that an average is of, at most."""
+
 
 @dataclass(frozen=True, slots=True)
 class WorkOrder:
@@ -72,13 +75,33 @@ def order_of(problem: AttentionProblem, config: AttentionConfig) -> WorkOrder:
     return WorkOrder(tiles, heads, together, first < last)
 
 
+def tiles_visited(problem: AttentionProblem, rows: int, columns: int) -> float:
+    """Return how many tiles of keys a tile of queries visits, on average.
+
+    Args:
+        problem: of known sizes.
+        rows: of a tile of queries.
+        columns: of a tile of keys.
+    """
+    tiles = ceildiv(problem.queries, rows)
+    looked_at = range(0, tiles, ceildiv(tiles, _LOOKED_AT))
+    seen = [_ends_of(tile, problem, rows, 1) for tile in looked_at]
+    return sum(end // columns - start // columns + 1 for start, end in seen) / len(looked_at)
+
+
 def _keys_of(tile: int, problem: AttentionProblem, rows: int, group: int) -> int:
     """Return how many keys some query of a tile is not known not to see."""
+    start, end = _ends_of(tile, problem, rows, group)
+    return max(end - start + 1, 0)
+
+
+def _ends_of(tile: int, problem: AttentionProblem, rows: int, group: int) -> tuple[int, int]:
+    """Return the first and the last key that some query of a tile is not known not to see."""
     if problem.mask is None:
-        return int(problem.keys)
+        return 0, int(problem.keys) - 1
     first, last = tile * rows // group, min((tile * rows + rows - 1) // group, problem.queries - 1)
     known = {"queries": problem.queries, "keys": problem.keys}
     some = keys_seen(problem.mask, first, last, known).some
     start = 0 if some.first is None else max(some.first, 0)
     end = problem.keys - 1 if some.last is None else min(some.last, problem.keys - 1)
-    return max(int(end - start) + 1, 0)
+    return int(start), int(end)

@@ -195,6 +195,41 @@ def test_many_queries_on_a_gpu_with_wgmma_take_the_schedule() -> None:
     assert schedule(4096, "sm_80") is None
 
 
+def test_what_persistent_ctas_have_fits_shared_memory() -> None:
+    def params(batch: int, tokens: int, heads: int, depth: int, **more: Any) -> dict[str, int]:
+        kernel = attention(batch, tokens, tokens, heads, depth, target="sm_90a", **more)
+        return {k: v for k, v in kernel.params.items() if k in ("ctas", "outer_stages")} | {
+            "parts": kernel.params["store_parts"] * kernel.params["store_stages"]
+        }
+
+    assert params(2, 2048, 8, 128) == {"ctas": 132, "outer_stages": 2, "parts": 1}
+    assert params(2, 2048, 8, 256, out="f32") == {"ctas": 132, "outer_stages": 1, "parts": 4}
+    # Whose programs are as many as CTAs, or see too many different numbers of keys to be listed.
+    assert params(1, 2048, 8, 128)["ctas"] == 0
+    assert params(128, 2048, 8, 128, causal=True)["ctas"] == 0
+    assert params(128, 2048, 8, 128)["ctas"] == 132
+
+
+def test_splits_of_a_deep_head_fit_shared_memory() -> None:
+    attention(1, 1024, 1024, 4, 256, target="sm_90a").compile("sm_90a")
+
+
+@pytest.mark.parametrize(
+    ("tokens", "more", "rows"),
+    [
+        (512, {}, 192),
+        (512, {"causal": True}, 128),
+        (4096, {"causal": True}, 192),
+        (8192, {"causal": True, "window": 1024}, 128),
+    ],
+)
+def test_tiles_of_more_queries_if_they_add_few_scores(
+    tokens: int, more: dict[str, Any], rows: int
+) -> None:
+    kernel = attention(16384 // tokens, tokens, tokens, 32, 64, target="sm_90a", **more)
+    assert f"{rows} queries" in str(kernel.explanation())
+
+
 def test_large_scores() -> None:
     q = drawn(1, 32, 1, 32) * np.float16(30)
     k, v = drawn(1, 64, 1, 32, seed=1) * np.float16(30), drawn(1, 64, 1, 32, seed=2)
