@@ -507,7 +507,8 @@ irdl.dialect @lego {
     irdl.results(result: %result)
   }
 
-  // a @ b + accumulator, of tiles m×k, k×n and m×n.
+  // a @ b + accumulator, of tiles m×k, k×n and m×n. `instruction`, "wgmma" or "mma.sync", says what
+  // multiplies them; without it the compiler chooses what costs less.
   irdl.operation @dot {
     %a = irdl.base "!builtin.tensor"
     %b = irdl.base "!builtin.tensor"
@@ -619,7 +620,8 @@ irdl.dialect @lego {
     irdl.results(result: %result)
   }
 
-  // Waits until at most `pending` groups are not complete, those that began last.
+  // Waits until at most `pending` groups are not complete, those that began last. With the unit
+  // attribute `outlives` the result is used when dots with other accumulators have begun.
   irdl.operation @dot_wait {
     %accumulator = irdl.base "!builtin.tensor"
     %result = irdl.base "!builtin.tensor"

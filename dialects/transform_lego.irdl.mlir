@@ -159,7 +159,8 @@ irdl.dialect @transform_lego {
   }
 
   // Lets TMA make the copies into rings that it can make, and cp.async others that it can make. With
-  // `tensor_copies = 0` TMA makes none.
+  // `tensor_copies = 0` TMA makes none. TMA brings `l2_promotion` bytes into the L2 cache at least:
+  // 64, 128 or 256; 0 for 128.
   irdl.operation @choose_copy_engines {
     %op = irdl.is !transform.any_op
     %param = irdl.is !transform.param<i64>
@@ -196,10 +197,19 @@ irdl.dialect @transform_lego {
     irdl.operands(kernels: %op, parameters: variadic %param)
   }
 
-  // Lets the tiles that loops put into rings be put one iteration late, part by part beside its dots.
+  // Lets CTAs take at least `min_shared_bytes` of shared memory, so that fewer are side by side.
+  irdl.operation @reserve_shared {
+    %op = irdl.is !transform.any_op
+    %param = irdl.is !transform.param<i64>
+    irdl.operands(kernels: %op, parameters: variadic %param)
+  }
+
+  // Lets the tiles that loops put into rings be put one iteration late, part by part beside its dots;
+  // not if `overlap_epilogue` is 0.
   irdl.operation @overlap_stores {
     %op = irdl.is !transform.any_op
-    irdl.operands(loops: %op)
+    %param = irdl.is !transform.param<i64>
+    irdl.operands(loops: %op, parameters: variadic %param)
   }
 
   // Lets the dots of loops, which only add to what the loops carry in f32, begin at zero every

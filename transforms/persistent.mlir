@@ -9,6 +9,7 @@
 //   split_roles           warps of their own fill the rings, and store
 //   overlap_iterations    dots run on in the next iteration
 //   overlap_stores        parts of a tile are put into rings while the next one is multiplied
+//   reserve_shared        CTAs take so much shared memory that few lie side by side
 //
 // To change the parameters: `--param stages=4`. `--keep DIR` keeps each step.
 module attributes {transform.with_named_sequence} {
@@ -48,7 +49,11 @@ module attributes {transform.with_named_sequence} {
         : () -> !transform.param<i64>
     "transform_lego.pipeline_loop"(%loops, %stages)
         : (!transform.any_op, !transform.param<i64>) -> ()
-    "transform_lego.choose_copy_engines"(%kernels) : (!transform.any_op) -> ()
+    // Bytes that a TMA load brings into the L2 cache at least: 64, 128 or 256; 0 for 128.
+    %l2_promotion = "transform_lego.parameter"() {name = "l2_promotion", default = 0 : i64}
+        : () -> !transform.param<i64>
+    "transform_lego.choose_copy_engines"(%kernels, %l2_promotion)
+        : (!transform.any_op, !transform.param<i64>) -> ()
     "transform_lego.multicast"(%kernels) : (!transform.any_op) -> ()
 
     // Stages of the tiles that wait to be stored by TMA; 0 if the threads that hold them store them.
@@ -78,7 +83,18 @@ module attributes {transform.with_named_sequence} {
 
     %tiles = transform.structured.match ops{["scf.for"]} in %module
         : (!transform.any_op) -> !transform.any_op
-    "transform_lego.overlap_stores"(%tiles) : (!transform.any_op) -> ()
+    // 1: a tile is put into its ring during the main loop of the next one.
+    %overlap_epilogue = "transform_lego.parameter"() {name = "overlap_epilogue", default = 1 : i64}
+        : () -> !transform.param<i64>
+    "transform_lego.overlap_stores"(%tiles, %overlap_epilogue)
+        : (!transform.any_op, !transform.param<i64>) -> ()
+
+    // Least shared memory of a CTA, in bytes. Above half of a multiprocessor's, a multiprocessor
+    // holds one CTA at a time, also of two launches.
+    %min_shared_bytes = "transform_lego.parameter"() {name = "min_shared_bytes", default = 0 : i64}
+        : () -> !transform.param<i64>
+    "transform_lego.reserve_shared"(%kernels, %min_shared_bytes)
+        : (!transform.any_op, !transform.param<i64>) -> ()
     transform.yield
   }
 }

@@ -8,7 +8,7 @@ import os
 import random
 from collections.abc import Iterable
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -54,6 +54,7 @@ def build(
     explored: int,
     target: str,
     jobs: int,
+    both_ways: bool = False,
 ) -> int:
     """Compile candidates of GEMMs; return the number of kernels that do not compile.
 
@@ -64,6 +65,7 @@ def build(
         explored: further ones, drawn from those that it ranks next.
         target: the GPU architecture.
         jobs: processes.
+        both_ways: instead of candidates the config that is chosen, as a program on tiles and not.
     """
     make_folder(folder)
     cases: dict[str, dict[str, Any]] = {}
@@ -71,7 +73,10 @@ def build(
     for number, (which, reference) in enumerate(gemms):
         name = f"{number:04d}_{case_name(reference)}"
         cases[name] = {"class": which, "reference": asdict(reference), "candidates": []}
-        found = candidates(reference, best, explored, target, number)
+        if both_ways:
+            found = ways_of_choice(reference, target)
+        else:
+            found = candidates(reference, best, explored, target, number)
         for index, config in enumerate([None, *found]):
             text = CHOICE if config is None else str(config)
             work.append(Job(reference, text, config, folder / f"{name}.{index}.lego", target))
@@ -114,6 +119,21 @@ def candidates(
     return found
 
 
+def ways_of_choice(reference: GemmReference, target: str) -> list[GemmConfig]:
+    """Return the config that is chosen, on tiles and not; none if it cannot be on tiles."""
+    from bench.sample.families import problem_of
+    from lego_mlir.hardware.targets import Target
+    from lego_mlir.kernels.gemm.planner import plan
+    from lego_mlir.kernels.gemm.tile_program import why_no_tile_program
+    from lego_mlir.kernels.gemm.wgmma.config import WgmmaConfig
+
+    chosen = plan(*problem_of(reference), Target.parse(target))
+    config = chosen.config
+    if not isinstance(config, WgmmaConfig) or why_no_tile_program(config, chosen.problem):
+        return []
+    return [replace(config, on_tiles=on_tiles) for on_tiles in (True, False)]
+
+
 def _compiled(job: Job) -> dict[str, Any]:
     """Compile and save a kernel; return its config and time of choice, or the error."""
     from time import perf_counter
@@ -128,7 +148,8 @@ def _compiled(job: Job) -> dict[str, Any]:
     except LegoError as e:
         return {"error": e.message}
     entry: dict[str, Any] = {
-        "schedule": kernel.schedule,
+        # Programs on tiles have the same configs and the same model.
+        "schedule": "wgmma" if kernel.schedule == "persistent" else kernel.schedule,
         "choice_s": round(chosen - start, 4),
         "compile_s": round(compiled - chosen, 4),
         "config": None if job.config is None else asdict(job.config),

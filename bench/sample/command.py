@@ -47,6 +47,9 @@ def add_sample_options(parser: argparse.ArgumentParser) -> None:
     step.add_argument(
         "--explore", type=int, default=0, help="candidates that rank next (%(default)s)"
     )
+    step.add_argument(
+        "--both-ways", action="store_true", help="the choice as a program on tiles and not, instead"
+    )
     step.add_argument("--target", default="sm_90a")
     step.add_argument("--jobs", type=int, default=processes(), help="processes (%(default)s)")
     step = steps.add_parser("run", help="check and time them")
@@ -76,6 +79,7 @@ def sample(options: argparse.Namespace) -> int:
                 explored=options.explore,
                 target=options.target,
                 jobs=options.jobs,
+                both_ways=options.both_ways,
             )
         case "run":
             return run(options.folder, options.output, options.rounds, gaps=options.gaps)

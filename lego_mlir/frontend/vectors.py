@@ -15,6 +15,7 @@ from lego_mlir.frontend.trace import Trace, current
 from lego_mlir.frontend.values import Value, as_index
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
+from lego_mlir.mlir.dialect.tile_operations import DOT_INSTRUCTIONS, DotInstruction
 
 _MAPS = ("(i, j, k) -> (i, k)", "(i, j, k) -> (k, j)", "(i, j, k) -> (i, j)")
 
@@ -67,7 +68,14 @@ def sum_slices(
     return Value(found, trace)
 
 
-def dot(x: Value, y: Value, total: Value | None = None, *, warps: Layout | None = None) -> Value:
+def dot(
+    x: Value,
+    y: Value,
+    total: Value | None = None,
+    *,
+    warps: Layout | None = None,
+    instruction: DotInstruction | None = None,
+) -> Value:
     """Return the matrix multiplication of two tiles plus an accumulator, `total + x @ y`.
 
     Args:
@@ -78,11 +86,19 @@ def dot(x: Value, y: Value, total: Value | None = None, *, warps: Layout | None 
         warps: from the number of a warp to its warp tile, a layout of two dimensions:
             OrderBy(Row(2, 4)) gives eight warps two tiles down and four across. It is what a
             schedule distributes the GEMM by.
+        instruction: of tiles, what multiplies them: `wgmma` or `mma.sync`. By default what costs
+            less.
 
     Returns:
         A tile or vector, m×n.
     """
     trace = current("dot")
+    if instruction is not None and (trace.warps is None or instruction not in DOT_INSTRUCTIONS):
+        raise trace.error(
+            f"'dot' of instruction = {instruction!r}",
+            hint="in a kernel on tiles one of "
+            f"{', '.join(map(repr, DOT_INSTRUCTIONS))}; in others the schedule chooses",
+        )
     if trace.warps is not None:
         if warps is not None:
             raise trace.error(
@@ -91,7 +107,7 @@ def dot(x: Value, y: Value, total: Value | None = None, *, warps: Layout | None 
             )
         x, y = (checked_tile(tile, trace, "dot") for tile in (x, y))
         given = None if total is None else checked_tile(total, trace, "dot")
-        return tile_dot(x, y, given)
+        return tile_dot(x, y, given, instruction)
     m, n = _shape(x, y, trace)
     element = element_type(x.ssa.type)
     if total is None:

@@ -5,6 +5,7 @@
 // RUN: %legoc %S/Inputs/grid.mlir --schedule=persistent --param ctas=2 --param store_stages=2 --param store_parts=2 --emit=placed | FileCheck %s --check-prefix=FEW
 // RUN: %legoc %S/Inputs/grid.mlir --schedule=persistent --param store_stages=1 --emit=placed | FileCheck %s --check-prefix=ALONE
 // RUN: not %legoc %S/Inputs/grid.mlir --schedule=%S/Inputs/overlap_stores_early.mlir --emit=placed 2>&1 | FileCheck %s --check-prefix=EARLY
+// RUN: %legoc %S/Inputs/grid.mlir --schedule=persistent --param ctas=2 --param store_stages=2 --param overlap_epilogue=0 --emit=placed | FileCheck %s --check-prefix=ATONCE
 
 // CHECK:      "lego.role"() ({
 // CHECK:      arith.truncf
@@ -51,3 +52,9 @@
 
 // EARLY:      error: overlap_stores: the body of this loop begins no dot
 // EARLY:      hint: transform_lego.overlap_iterations
+
+// ATONCE:     scf.for %{{[^ ]+}} = %{{[^ ]+}} to %{{[^ ]+}} step %{{[^ ]+}} {
+// ATONCE:     arith.truncf
+// ATONCE:     "lego.put"
+// ATONCE-NOT: "lego.put"
+// ATONCE:     name = "consumer"

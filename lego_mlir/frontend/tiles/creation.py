@@ -192,13 +192,19 @@ def _threads(warps: int, ctas: int, trace: Trace) -> str:
     return f"{warps} warps" + (f" in {ctas} CTAs" if trace.cluster > 1 or ctas > 1 else "")
 
 
-def dot(a: Tile, b: Tile, accumulator: Tile | None = None) -> Tile:
+def dot(
+    a: Tile,
+    b: Tile,
+    accumulator: Tile | None = None,
+    instruction: tiles.DotInstruction | None = None,
+) -> Tile:
     """Return `a @ b + accumulator`, of tiles m×k, k×n and m×n.
 
     Args:
         a: a tile, m×k.
         b: a tile, k×n, of the same element type.
         accumulator: a tile, m×n; by default zeros, of f32, of f64 for f64, of i32 for integers.
+        instruction: what multiplies them; by default what costs less.
 
     Raises:
         LegoError: the shapes or types do not go together.
@@ -222,7 +228,8 @@ def dot(a: Tile, b: Tile, accumulator: Tile | None = None) -> Tile:
             hint=f"the accumulator has the sizes {shape}; floating point is summed in floating "
             "point, integers in integers",
         )
-    return accumulator.like(tiles.dot(a.ssa, b.ssa, accumulator.ssa, trace.here()))
+    made = tiles.dot(a.ssa, b.ssa, accumulator.ssa, trace.here(), instruction)
+    return accumulator.like(made)
 
 
 def take(tile: Tile, indices: Tile, axis: int = 0) -> Tile:

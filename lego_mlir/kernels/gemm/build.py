@@ -11,7 +11,7 @@ from lego_mlir.algebra import Layout, OrderBy, Row
 from lego_mlir.algebra.sizes import sizes_text
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.frontend import Kernel, KernelSequence, TensorType, kernel, sequence
-from lego_mlir.hardware.limits import MAX_GRID_DIMS
+from lego_mlir.hardware.limits import MAX_GRID_DIMS, WARP_THREADS
 from lego_mlir.index import Int, Sym
 from lego_mlir.kernels.gemm.config import GemmConfig
 from lego_mlir.kernels.gemm.gemv.body import gemv_body
@@ -21,6 +21,7 @@ from lego_mlir.kernels.gemm.kernel import Epilogue, Operand, TiledGemm, gemm_bod
 from lego_mlir.kernels.gemm.matrices import ALIGNMENT, transposed
 from lego_mlir.kernels.gemm.planner import GEMV, HMMA, WGMMA, Plan
 from lego_mlir.kernels.gemm.problem import Problem
+from lego_mlir.kernels.gemm.tile_program import tile_body
 from lego_mlir.kernels.gemm.unaligned.repitch import copy_name, repitch_kernel
 
 
@@ -119,7 +120,10 @@ def build(
         tuple(workspaces),
     )
     matrices = (layout_a, layout_b, layout_c)
-    if isinstance(config, GemvConfig):
+    schedule, params = chosen.steps
+    if chosen.is_tile_program:
+        body = tile_body(gemm, matrices, request.accumulator, request.epilogue, extra)
+    elif isinstance(config, GemvConfig):
         body = gemv_body(gemm, config, matrices, request.accumulator, request.epilogue, extra)
     else:
         body = gemm_body(gemm, matrices, request.accumulator, request.epilogue, extra)
@@ -129,16 +133,18 @@ def build(
         for name, w in workspaces.items()
     }
     reference = reference_of(dtype, chosen) if request.epilogue is None else None
+    warps = config.threads // WARP_THREADS
+    threads: Any = {"warps": warps} if chosen.is_tile_program else {"block": config.threads}
     multiply = kernel(
         grid=(ctas,) if order.rank == 3 else (tiles, problem.batch, config.grid_slices),
-        block=config.threads,
         reference=reference,
         parameters={**request.types, **copies, **extra, **memory},
-        schedule=None if chosen.schedule == GEMV else chosen.schedule,
-        params=config.params(chosen.problem),
+        schedule=None if schedule == GEMV else schedule,
+        params=params,
         strict=True,
         explanation=lambda: chosen.explanation,
-        pdl=chosen.schedule in (GEMV, HMMA),
+        pdl=schedule in (GEMV, HMMA) or chosen.is_tile_program,
+        **threads,
     )(body)
     if not repitched and not workspaces:
         return multiply

@@ -176,11 +176,12 @@ def matmul(
     made = build(request, chosen)
 
     def alternatives() -> Iterator[Kernel | KernelSequence | KernelChoice]:
-        others = (config for config in all_ways() if config != chosen.config)
-        return map(with_config, islice(others, _ALTERNATIVES))
+        yield from map(with_config, chosen.without_tiles)
+        if is_chosen:
+            others = (config for config in all_ways() if config != chosen.config)
+            yield from map(with_config, islice(others, _ALTERNATIVES))
 
-    if is_chosen:
-        made.alternatives = alternatives
+    made.alternatives = alternatives
     return made
 
 

@@ -6,15 +6,15 @@ On sm_90a the schedule is `wgmma` if TMA can copy the matrices; else it is `hmma
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 from lego_mlir.algebra import Layout
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.hardware.specs import GpuSpec, spec_of
 from lego_mlir.hardware.targets import Target
-from lego_mlir.kernels.gemm import tuned_table
+from lego_mlir.kernels.gemm import tile_program, tuned_table
 from lego_mlir.kernels.gemm.choice import (
     WGMMA_TARGET,
     Option,
@@ -79,23 +79,51 @@ class Plan:
     gpu: GpuSpec | None = None
 
     @property
+    def is_tile_program(self) -> bool:
+        """Whether the kernel is a program on tiles."""
+        config = self.config
+        if self.schedule != WGMMA or not isinstance(config, WgmmaConfig):
+            return False
+        by_threads = self.remedies.stores_by_threads
+        return tile_program.is_tile_program(
+            config, self.problem, self.target, stores_by_threads=by_threads
+        )
+
+    @property
+    def without_tiles(self) -> Sequence[WgmmaConfig]:
+        """The same config without a program on tiles, if it is the planner's choice to have one."""
+        config = self.config
+        if isinstance(config, WgmmaConfig) and self.is_tile_program and config.on_tiles is None:
+            return [replace(config, on_tiles=False)]
+        return []
+
+    @property
+    def steps(self) -> tuple[str, Mapping[str, int]]:
+        """The schedule whose steps make the kernel, and its parameters."""
+        if self.is_tile_program:
+            assert isinstance(self.config, WgmmaConfig)
+            params = tile_program.schedule_params(self.config, self.problem, self.target)
+            return tile_program.SCHEDULE, params
+        return self.schedule, self.config.params(self.problem)
+
+    @property
     def explanation(self) -> str:
         """The config that was chosen, its parameters, and the estimates of the best configs."""
         canonical = with_row_major_c(self.problem)[0]
         gpu = (self.gpu or spec_of(self.target)).name
         p = self.problem
         batch = f", batch of {p.batch}" if p.batch > 1 else ""
+        schedule, params = self.steps
         lines = [
             f"{p.m}×{p.n}×{p.k} of {p.dtype}, A by {p.a}, B by {p.b}, C of {p.out} by {p.c}{batch}"
             + (" (the transpose of C)" if self.is_transposed else ""),
-            f"schedule   {self.schedule}, for {self.target.name}, planned for an {gpu}",
+            f"schedule   {schedule}, for {self.target.name}, planned for an {gpu}",
         ]
         if self.why_not_wgmma is not None:
             lines.append(f"not {WGMMA}  {self.why_not_wgmma.message}")
         lines += [f"unaligned  {line}" for line in self.remedies.lines()]
         tuned = tuned_table.lookup(gpu, canonical, type(self.config))
         lines.append(f"config     {self.config}{', from the tuned table' * (tuned == self.config)}")
-        params = self.config.params(self.problem)
         lines.append("params     " + ", ".join(f"{name} = {n}" for name, n in params.items()))
         lines.append("estimates")
         estimates: Sequence[object] = self.options
@@ -143,6 +171,7 @@ def plan(
         if config is None or not _has_registers(config, epilogue):
             considered = _options(problem, layouts, target, gpu, needed, alignment, epilogue)
             config = considered[0].config
+    is_given = schedule is not None
     schedule = schedule or (config.schedule if config is not None else None)
     reason = needed if isinstance(needed, LegoError) else None
     if schedule is None:
@@ -161,6 +190,8 @@ def plan(
             config = next((c for c in ranked if _has_registers(c, epilogue)), config)
     elif promote:
         config = config.promoted(promote)
+    if is_given and isinstance(config, WgmmaConfig) and config.on_tiles is None:
+        config = replace(config, on_tiles=False)
     if config.is_swapped:
         canonical, is_transposed = canonical.transpose, not is_transposed
     config.check(canonical, target.optin_shared_bytes)

@@ -134,6 +134,8 @@ OWN_PROGRAMS = "lego.own_programs"
 own, instead of all CTAs of a cluster together."""
 TILE_WARPS = "lego.tile_warps"
 """The number of warps that hold the tiles of a kernel with roles: those from 0 on."""
+MIN_SHARED_BYTES = "lego.min_shared_bytes"
+"""The least shared memory of a CTA, in bytes: it limits the CTAs of a multiprocessor."""
 GUARDED = "lego.guarded"
 """A unit attribute of a buffer in shared memory: mbarriers order its accesses, and it has its bytes
 for itself."""

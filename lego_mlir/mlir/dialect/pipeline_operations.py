@@ -42,6 +42,9 @@ _LAYOUT, _SLICE, _ENGINE = "layout", "slice", "engine"
 _NAME, _FIRST_WARP, _WARPS, _REGISTERS = "name", "first_warp", "warps", "registers"
 PENDING = "pending"
 """On a lego.dot_wait: how many younger groups it does not wait for."""
+OUTLIVES = "outlives"
+"""A unit attribute of a lego.dot_wait: its result is used as it is when dots with other
+accumulators have begun, so it needs registers of its own."""
 _GROUPS = "groups"
 MULTICAST = "multicast"
 """On a lego.copy_async whose tile several CTAs of a cluster load together: for each rank a mask of

@@ -122,17 +122,27 @@ class Group:
         return "".join([", 1, 1", *(f", {int(major == 'mn')}" for major in majors)])
 
 
-def wait(accumulator: str, sums: Sequence[Any], pending: int) -> list[Any]:
+def wait(
+    accumulator: str, sums: Sequence[Any], pending: int, *, is_copied: bool = False
+) -> list[Any]:
     """Build a wait until no more than `pending` groups are in flight; return the finished sums.
 
     Args:
         accumulator: the element type of the accumulators.
         sums: their elements.
         pending: the groups that may be in flight.
+        is_copied: the sums get registers of their own, behind the wait. Else LLVM copies them
+            before it, while they are still computed, if the accumulator is needed anew before they
+            have been used.
     """
     _, letter = KINDS[accumulator]
-    asm = _Asm(ir.Type.parse(accumulator), letter, len(sums), sums)
-    return asm.build([f"wgmma.wait_group.sync.aligned {pending};"])
+    kind, count = ir.Type.parse(accumulator), len(sums)
+    text = f"wgmma.wait_group.sync.aligned {pending};"
+    if not is_copied:
+        return _Asm(kind, letter, count, sums).build([text])
+    asm = _Asm(kind, letter, count, None)
+    copies = [f"mov.b32 ${k}, {asm.register(x, letter)};" for k, x in enumerate(sums)]
+    return asm.build([text, *copies])
 
 
 class _Asm:
@@ -157,8 +167,8 @@ class _Asm:
     def operand(self, operand: Descriptor | Sequence[Any], lines: list[str]) -> str:
         """Return the text of an operand; `lines` get what computes it."""
         if not isinstance(operand, Descriptor):
-            return f"{{{', '.join(map(self._register, operand))}}}"
-        base = self._register(operand.base)
+            return f"{{{', '.join(map(self.register, operand))}}}"
+        base = self.register(operand.base)
         if not operand.distance:
             return base
         if operand not in self._sums:
@@ -167,10 +177,11 @@ class _Asm:
             lines.append(f"add.s64 {name}, {base}, {operand.distance};")
         return self._sums[operand]
 
-    def _register(self, value: Any) -> str:
+    def register(self, value: Any, letter: str | None = None) -> str:
+        """Return the text of a register, by default of one of an integer."""
         if value not in self._numbers:
             self._numbers[value] = len(self._constraints)
-            self._constraints.append("l" if value.type.width == 64 else "r")
+            self._constraints.append(letter or ("l" if value.type.width == 64 else "r"))
             self._inputs.append(value)
         return f"${self._numbers[value]}"
 

@@ -80,6 +80,9 @@ def plan_shared_memory(kernel: TileKernel) -> None:
     buffers = [_buffer(kernel, op, spans) for op in allocs]
     offsets = offsets_of([b.lifetime for b in buffers], _free_bytes(kernel, spans))
     used = max(at + b.lifetime.size for at, b in zip(offsets, buffers, strict=True))
+    if dialect.MIN_SHARED_BYTES in kernel.launch.attributes:
+        least = ir.IntegerAttr(kernel.launch.attributes[dialect.MIN_SHARED_BYTES]).value
+        used = max(used, least)
     # LLVM makes one access of 16 bytes of neighbours that have fewer, and does not use the rest.
     size = -(-used // MAX_ACCESS_BYTES) * MAX_ACCESS_BYTES
     _check_size(kernel, size, buffers)

@@ -7,6 +7,7 @@ with other threads), or its result is unwritten too:
 
 - `mov` keeps what is unwritten byte by byte, also where it packs and unpacks, and so does `prmt`
   with a constant selector;
+- `cvt` that packs two elements keeps an element unwritten whose source is;
 - `selp` keeps what it selects; `and` and `or` ignore an operand that the other one overrides;
 - the result of other arithmetic is unwritten where all bytes of an operand are.
 
@@ -201,6 +202,8 @@ def _spread(
             return [], (_packed(kinds, index[name], elements, index),)
         case "mov", (Register(), Register(name)) if name in index:
             return [], (Flow(uses.writes[0], (index[name],), lambda w, masks: masks[0]),)
+        case "cvt", (Register(name), upper, lower):
+            return [], (_converted(kinds, index[name], (lower, upper), index),)
         case "prmt", (*_, Integer(selector)) if instruction.opcode == "prmt.b32":
             return [], (_permuted(uses.writes[0], operands[1:3], selector, index),)
         case "selp", (*_, (Register(name) | Negated(Register(name))) as by) if name in index:
@@ -260,6 +263,27 @@ def _packed(
         return found
 
     return Flow(target, tuple(r for r, _ in fields), rule)
+
+
+def _converted(
+    kinds: Sequence[Type], target: int, elements: Sequence[Operand], index: dict[str, int]
+) -> Flow:
+    """Join the masks of converted elements, the lowest first (PTX ISA 9.7.9.21, cvt)."""
+    size = kinds[target].bytes // len(elements)
+    part = np.uint8((1 << size) - 1)
+    fields = [
+        (index[e.name], whole(kinds[index[e.name]]), np.uint8(k * size))
+        for k, e in enumerate(elements)
+        if isinstance(e, Register) and e.name in index
+    ]
+
+    def rule(w: Wave, masks: Sequence[Mask]) -> Mask:
+        found = np.zeros(1, np.uint8)
+        for mask, (_, full, shift) in zip(masks, fields, strict=True):
+            found = found | np.where(mask == full, part << shift, np.uint8(0))
+        return found
+
+    return Flow(target, tuple(r for r, _, _ in fields), rule)
 
 
 def _permuted(

@@ -55,7 +55,7 @@ def test_times_of_variants_by_stage_are_written(tmp_path: Path) -> None:
     (line,) = file.read_text().splitlines()
     result = json.loads(line)
     assert result["case"] == "compile_f16_1024"
-    assert result["schedule"] == "wgmma"
+    assert result["schedule"] == "persistent"
     assert result["cubin_bytes"] > 10000
     times = result["ms"]
     assert list(times) == ["cold", "warm", "again"]

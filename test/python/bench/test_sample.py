@@ -9,6 +9,7 @@ import pytest
 
 from bench import __main__ as command
 from bench.gemm.references import GemmReference
+from bench.sample.build import ways_of_choice
 from bench.sample.families import families, problem_of
 from bench.sample.lists import LISTS
 from bench.sample.shapes import ANY, FEW, random_gemms
@@ -47,6 +48,13 @@ def test_one_column_of_c_counts_as_column_major() -> None:
     problem, layouts = problem_of(GemmReference(40, 1, 16, "f16", "f16", "row", "row"))
     assert (problem.b, problem.c) == ("col", "col")
     assert [tuple(layout.dims) for layout in layouts] == [(40, 16), (16, 1), (40, 1)]
+
+
+def test_a_choice_is_built_on_tiles_and_not() -> None:
+    found = ways_of_choice(GemmReference(2048, 2048, 2048, "f16", "f16", "row", "row"), "sm_90a")
+    assert [getattr(config, "on_tiles", None) for config in found] == [True, False]
+    few = GemmReference(1, 8192, 8192, "f16", "f16", "row", "col")
+    assert ways_of_choice(few, "sm_90a") == []  # a GemvConfig, or split-K
 
 
 def test_recorded_results_fit_a_card(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -83,7 +83,7 @@ def test_each_kernel_has_its_own_schedule_and_layouts() -> None:
         p[i, j] = a[i, j]
 
     gemm = matmul(m, n, k, target="sm_90a")
-    assert gemm.schedule == "wgmma"
+    assert gemm.schedule == "persistent"
     types = gemm.parameters()
     both = lg.sequence(
         "both",
@@ -100,7 +100,7 @@ def test_each_kernel_has_its_own_schedule_and_layouts() -> None:
     text = explain(both.compilation(Options(target=Target.parse("sm_90a"))))
     assert "schedule   none\nworkspace  packed  f16 4096, 8192 bytes\nkernel     both_pack" in text
     assert "kernel     both_matmul" in text
-    assert "\n  schedule   wgmma\n" in text
+    assert "\n  schedule   persistent\n" in text
     assert "workspace  packed: f16 4096" in both.explain()
 
 

@@ -40,7 +40,7 @@ def layout(order: str, *shape: int) -> lg.Layout:
 
 def check(kernel: Any, orders: tuple[str, ...] = ("late",)) -> None:
     """Check that a kernel of the schedule `wgmma` computes what NumPy does."""
-    assert kernel.schedule == "wgmma"
+    assert kernel.schedule in ("wgmma", "persistent")
     for order in orders:
         comparison = kernel.run(device=runtime.select("sim", order=order)).comparison
         assert comparison is not None
@@ -200,7 +200,7 @@ def test_addresses_that_are_not_aligned() -> None:
 def test_small_gemms_are_left_to_mma_sync() -> None:
     assert matmul(33, 33, 33, target="sm_90a").schedule == "hmma"
     large = matmul(1001, 1001, 1001, target="sm_90a")
-    assert large.schedule == "wgmma"
+    assert large.schedule in ("wgmma", "persistent")
     assert "µs for unaligned matrices" in large.explain()
     assert matmul(1001, 1001, 1001, target="sm_80").schedule == "hmma"
     assert matmul(1001, 1001, 1001, target="sm_90a", schedule="hmma").schedule == "hmma"

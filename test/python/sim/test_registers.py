@@ -56,6 +56,9 @@ WRONG = {
     "mov.b16 %h0, 0; mov.b32 %r1, {%h0, %h1}; mov.b32 {_, %h2}, %r1; st.global.b16 [%a], %h2;": (
         "reads %h2, computed from %h1, which has not been written"
     ),
+    "cvt.rn.f16x2.f32 %r1, %r2, %t; mov.b32 {_, %h0}, %r1; st.global.b16 [%a], %h0;": (
+        "reads %h0, computed from %r2"
+    ),
     "prmt.b32 %r1, %t, %r2, 0x7654; st.global.b32 [%a], %r1;": "reads %r1, computed from %r2",
     "and.b32 %r1, %t, %r2; st.global.b32 [%a], %r1;": "reads %r1, computed from %r2",
     "st.global.v2.b32 [%a], {%r0, %r1};": "st.global.v2.b32 reads %r0",
@@ -73,6 +76,7 @@ FINE = [
     "mov.b16 %h0, 0; mov.b32 %r1, {%h0, %h1}; mov.b32 {%h2, _}, %r1; st.global.b16 [%a], %h2;",
     "mov.b32 %r0, 0; st.global.v2.b32 [%a], {%r0, %r1};",
     "@%p0 mov.b32 %r0, 0; @!%p0 mov.b32 %r1, 0; st.global.v2.b32 [%a], {%r0, %r1};",
+    "cvt.rn.f16x2.f32 %r1, %r2, %t; mov.b32 {%h0, _}, %r1; st.global.b16 [%a], %h0;",
     "prmt.b32 %r1, %t, %r2, 0x3210; st.global.b32 [%a], %r1;",
     "prmt.b32 %r1, %t, %r2, 0x5410; st.global.b32 [%a], %r1;",
     # A value that is not picked, or overruled.

@@ -31,6 +31,7 @@ from lego_mlir.kernels.gemm.planner import (
 )
 from lego_mlir.kernels.gemm.problem import Problem
 from lego_mlir.kernels.gemm.unaligned.remedies import Remedies
+from lego_mlir.kernels.gemm.wgmma.config import WgmmaConfig
 
 ROWS = "M"
 """The name of the rows of A and C in layouts."""
@@ -128,12 +129,15 @@ class AnyRows:
 
     def plan_of(self, candidate: Candidate) -> Plan:
         """Return the plan of a candidate, for the rows where it is the best."""
+        config = candidate.config
+        if isinstance(config, WgmmaConfig) and config.on_tiles is None:
+            config = replace(config, on_tiles=False)  # on tiles if the caller says so
         return plan(
             self._problem(candidate.rows),
             self._layouts(candidate.rows),
             self.target,
             self.schedule,
-            candidate.config,
+            config,
             self.promote,
             self._alignment,
         )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal, TypeAlias
+
 GATHER = "lego.gather"
 SCATTER = "lego.scatter"
 FULL = "lego.full"
@@ -34,6 +36,12 @@ LOAD_MATRICES = "lego.load_matrices"
 STORE_MATRICES = "lego.store_matrices"
 MATRIX_DESCRIPTOR = "lego.matrix_descriptor"
 END_READS = "lego.end_reads"
+
+INSTRUCTION = "instruction"
+"""On a lego.dot: what multiplies, one of `DOT_INSTRUCTIONS`."""
+
+DotInstruction: TypeAlias = Literal["wgmma", "mma.sync"]
+DOT_INSTRUCTIONS: tuple[DotInstruction, ...] = ("wgmma", "mma.sync")
 
 ORDER = "order"
 OFFSETS = "offsets"

@@ -10,6 +10,7 @@ from lego_mlir.mlir.dialect.tile_operations.names import (
     DIVISOR,
     IDENTITY,
     IN_BOUNDS,
+    INSTRUCTION,
     KIND,
     MATRICES,
     OFFSETS,
@@ -23,6 +24,11 @@ from lego_mlir.mlir.dialect.tile_operations.names import (
     VALUE,
     WORD,
 )
+
+
+def instruction_of(dot: Any) -> str | None:
+    """Return what is to multiply the operands of a lego.dot, `None` if the compiler chooses."""
+    return str(dot.attributes[INSTRUCTION].value) if INSTRUCTION in dot.attributes else None
 
 
 def dim_of(op: Any) -> int:

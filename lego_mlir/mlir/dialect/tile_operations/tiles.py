@@ -27,6 +27,7 @@ from lego_mlir.mlir.dialect.tile_operations.names import (
     GATHER,
     IDENTITY,
     IN_RANGE,
+    INSTRUCTION,
     IOTA,
     ITEM,
     JOIN,
@@ -49,6 +50,7 @@ from lego_mlir.mlir.dialect.tile_operations.names import (
     TRANSPOSE,
     VALUE,
     VOTE,
+    DotInstruction,
 )
 
 
@@ -213,9 +215,16 @@ def combine_with(
     return op
 
 
-def dot(a: Any, b: Any, accumulator: Any, location: Any = None) -> Any:
-    """Build `a @ b + accumulator`."""
-    return build(DOT, [accumulator.type], [a, b, accumulator], {}, location)[0]
+def dot(
+    a: Any,
+    b: Any,
+    accumulator: Any,
+    location: Any = None,
+    instruction: DotInstruction | None = None,
+) -> Any:
+    """Build `a @ b + accumulator`, by an instruction if one is given."""
+    attributes = {} if instruction is None else {INSTRUCTION: ir.StringAttr.get(instruction)}
+    return build(DOT, [accumulator.type], [a, b, accumulator], attributes, location)[0]
 
 
 def take(kind: Any, tile: Any, indices: Any, dim: int, location: Any = None) -> Any:

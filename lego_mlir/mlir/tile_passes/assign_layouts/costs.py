@@ -33,10 +33,11 @@ from lego_mlir.analysis.memory_costs.sectors import sectors
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.hardware.limits import BANK_LINE_BYTES, WARP_THREADS, WGMMA_ROWS
 from lego_mlir.mlir import dialect
+from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.dialect import tile_operations as tiles
 from lego_mlir.mlir.tile_ir.operations import is_pointwise
 from lego_mlir.mlir.tile_ir.types import Placement, bytes_of, element_of, shape_of
-from lego_mlir.mlir.tile_passes.assign_layouts.graph import EXPENSIVE, Node
+from lego_mlir.mlir.tile_passes.assign_layouts.graph import EXPENSIVE, Node, Use
 from lego_mlir.mlir.tile_passes.assign_layouts.keys import DotKey, Key
 from lego_mlir.mlir.tile_passes.assign_layouts.memory_anchors import Accesses, TileAccess, middle
 
@@ -61,6 +62,9 @@ _MMA_A_CLOCK = 1024
 
 _WGMMA_BYTES_A_CLOCK = 4096
 """The same of wgmma, times the bytes of an element: 8-bit elements are twice as fast."""
+
+_LOAD_CLOCKS = 256
+"""Clocks from a load to the use of its result, if the L2 cache has it."""
 
 _CONVERTED = 1
 """The least that a conversion costs, so that none is made for nothing."""
@@ -141,13 +145,27 @@ def conversion_clocks(source: Placement, target: Placement, size: int) -> int:
     return IMPOSSIBLE
 
 
-def copy_clocks() -> int:
+def copy_clocks(use: Use) -> int:
     """Return what it costs to bring what is loaded to shared memory, besides the load.
 
     Only a wait: TMA and cp.async copy it there, and no register holds it on the way. A schedule's
-    pipelines rely on operands that come from memory being there.
+    pipelines rely on operands that come from memory being there. Both operands of a dot are waited
+    for at once.
     """
-    return BARRIER_CLOCKS
+    is_first = use.op.name == tiles.DOT and use.number == 0
+    return _CONVERTED if is_first and _is_loaded(use.op.operands[1]) else BARRIER_CLOCKS
+
+
+def wait_clocks() -> int:
+    """Return what operand A of a wgmma costs that is loaded to registers, besides the load.
+
+    The dot waits for it: a loop loads it no earlier than it multiplies it.
+    """
+    return _LOAD_CLOCKS
+
+
+def _is_loaded(tile: Any) -> bool:
+    return not isinstance(tile, ir.BlockArgument) and bool(tile.owner.name == dialect.LOAD)
 
 
 @lru_cache(maxsize=1 << 12)

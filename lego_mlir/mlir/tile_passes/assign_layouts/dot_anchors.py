@@ -46,9 +46,18 @@ def dot_keys(op: Any, kernel: TileKernel, accesses: Accesses) -> Iterator[Key]:
             op.location,
             hint="launch the kernel without a cluster",
         )
-    if why_no_wgmma(kernel, op) is None:
+    instruction = tiles.instruction_of(op)
+    why_not = why_no_wgmma(kernel, op)
+    if instruction == "wgmma" and why_not is not None:
+        raise kernel.source.error(
+            f"wgmma does not compute this dot: {why_not}",
+            op.location,
+            hint="other sizes, another target, or no instruction",
+        )
+    if instruction != "mma.sync" and why_not is None:
         yield from _warpgroup_keys(op, kernel, accesses)
-    if not any(shared_layout_of(x) is not None for x in list(op.operands)[:2]):
+    is_placed = any(shared_layout_of(x) is not None for x in list(op.operands)[:2])
+    if instruction != "wgmma" and not is_placed:
         yield from _accumulators(op, kernel)
 
 

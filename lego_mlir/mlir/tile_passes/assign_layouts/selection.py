@@ -22,9 +22,10 @@ from lego_mlir.mlir.tile_passes.assign_layouts.costs import (
     Costs,
     conversion_clocks,
     copy_clocks,
+    wait_clocks,
 )
 from lego_mlir.mlir.tile_passes.assign_layouts.graph import Node, Use
-from lego_mlir.mlir.tile_passes.assign_layouts.keys import Key
+from lego_mlir.mlir.tile_passes.assign_layouts.keys import DotKey, Key
 from lego_mlir.mlir.tile_passes.assign_layouts.min_cut import SINK, SOURCE, Cuts
 from lego_mlir.mlir.tile_passes.assign_layouts.propagation import Candidates
 
@@ -119,8 +120,11 @@ class _Selection:
         def cost(key: int, user_key: int) -> int:
             defined = source.value_layout(self._keys[a][key])
             wanted = user.use_layout(use, self._keys[b][user_key])
-            if source.op.name == dialect.LOAD and isinstance(wanted, Layout):
-                clocks = copy_clocks()
+            is_loaded = source.op.name == dialect.LOAD
+            if is_loaded and isinstance(wanted, Layout):
+                clocks = copy_clocks(use)
+            elif is_loaded and isinstance(self._keys[b][user_key], DotKey):
+                clocks = wait_clocks() + conversion_clocks(defined, wanted, use.element_bytes)
             else:
                 clocks = conversion_clocks(defined, wanted, use.element_bytes)
             if clocks and source.op.name == tiles.RESTRICT:

@@ -26,6 +26,7 @@ from lego_mlir.diagnostics import LegoError
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.dialect import pipeline_operations as pipelines
+from lego_mlir.mlir.dialect.readers import L2_PROMOTION as PROMOTION
 from lego_mlir.mlir.emit import nvvm
 from lego_mlir.mlir.launch_sizes.strided import has_strides
 from lego_mlir.mlir.launch_sizes.tensor_map_sizes import known_sizes, stride_symbols
@@ -123,6 +124,13 @@ def _plus(value: Any, shifts: Sequence[int], rank: Any) -> Any:
     return build.binary("addi", value, by_rank(build.i32(), shifts, rank))
 
 
+def _l2_promotion(access: Any) -> int:
+    """Return how many bytes a copy brings into the L2 cache at least."""
+    if PROMOTION in access.attributes:
+        return int(ir.IntegerAttr(access.attributes[PROMOTION]).value)
+    return L2_PROMOTION
+
+
 class TensorCopies:
     """The copies of a kernel by TMA; equal tensor maps are made once.
 
@@ -207,7 +215,8 @@ class TensorCopies:
             yield tensor_map, coordinates, as_pointer(at)
 
     def _map(self, op: Any, tensor: Any, found: TensorMapBoxes) -> Any:
-        key = (tensor, found.dims, found.shape, found.strides, found.box, found.swizzle)
+        promotion = _l2_promotion(op)
+        key = (tensor, found.dims, found.shape, found.strides, found.box, found.swizzle, promotion)
         if key not in self._made:
             layout = self._kernel.layouts.of(op)
             values = {symbol.name: value for symbol, value in sizes_of(op, layout).items()}
@@ -223,6 +232,6 @@ class TensorCopies:
                     strides,
                     found.box,
                     found.swizzle,
-                    L2_PROMOTION,
+                    promotion,
                 )
         return self._made[key]

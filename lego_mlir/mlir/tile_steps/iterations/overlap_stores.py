@@ -58,8 +58,11 @@ _LOOP, _BRANCH = "scf.for", "scf.if"
 
 @transform("overlap_stores")
 def overlap_stores(step: TransformStep) -> list[list[Any]]:
-    """Put what loops store one iteration late, part by part beside their dots."""
-    for _, loop in loops_of(step):
+    """Put what loops store one iteration late, part by part beside their dots.
+
+    Nothing changes if `overlap_epilogue` is 0.
+    """
+    for _, loop in loops_of(step) if step.number("overlap_epilogue", 1) else ():
         if _is_of_parts(loop):
             continue
         operations = operations_of(body_of(loop))
@@ -124,6 +127,8 @@ def _overlap(step: TransformStep, loop: Any, late: set[Any], behind: Any) -> Non
         )
     rotation = Rotation(loop, late, behind)
     rotation.build()
+    for value in operations_of(body_of(rotation.made))[-1].operands:
+        _mark_outliving(value)
     step.erase(loop)
     for op in rotation.late:
         if op.name == _LOOP:
@@ -150,3 +155,9 @@ def _spread(step: TransformStep, parts: Any) -> None:
         for op in operations_of(body_of(parts)):
             then.append(op)
     step.erase(parts)
+
+
+def _mark_outliving(value: Any) -> None:
+    """Mark the wait for a dot whose result is carried as it is, when new dots begin."""
+    if not isinstance(value, ir.BlockArgument) and value.owner.name == pipelines.DOT_WAIT:
+        value.owner.attributes[pipelines.OUTLIVES] = ir.UnitAttr.get()

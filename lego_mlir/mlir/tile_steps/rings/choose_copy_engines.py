@@ -12,6 +12,9 @@ else, if the target has cp.async and threads can copy 4 bytes or more at a time,
 
 All copies into a ring have one engine. With `tensor_copies = 0` no copy is made by TMA, as for
 rings that all threads of a CTA fill and read.
+
+A copy by TMA brings `l2_promotion` bytes into the L2 cache at least: 64, 128 or 256; 0 stands for
+`analysis.instructions.tma_boxes.L2_PROMOTION`.
 """
 
 from __future__ import annotations
@@ -20,8 +23,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from lego_mlir.diagnostics import LegoError
+from lego_mlir.hardware.limits import L2_PROMOTIONS
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.dialect import pipeline_operations as pipelines
+from lego_mlir.mlir.dialect.readers import L2_PROMOTION
 from lego_mlir.mlir.modules import operations_in
 from lego_mlir.mlir.schedule.transform_step import TransformStep, transform
 from lego_mlir.mlir.tile_ir.kernels import TileKernel
@@ -34,6 +39,12 @@ from lego_mlir.mlir.tile_steps.kernels import kernels_of
 def choose_copy_engines(step: TransformStep) -> list[list[Any]]:
     """Choose what makes the copies into each ring of kernels."""
     engines = _ENGINES[0 if step.number("tensor_copies", 1) else 1 :]
+    promotion = step.number("l2_promotion", 0)
+    if promotion not in L2_PROMOTIONS:
+        raise step.misuse(
+            f"l2_promotion is {promotion}",
+            hint=f"l2_promotion is one of {', '.join(map(str, L2_PROMOTIONS))}",
+        )
     for kernel in kernels_of(step):
         rings: dict[Any, list[Any]] = {}
         for op in operations_in(kernel.launch):
@@ -46,6 +57,9 @@ def choose_copy_engines(step: TransformStep) -> list[list[Any]]:
             engine = next(suiting, "plain")
             for op in copies:
                 op.attributes["engine"] = ir.StringAttr.get(engine)
+                if promotion and engine == "tma":
+                    i64 = ir.IntegerType.get_signless(64)
+                    op.attributes[L2_PROMOTION] = ir.IntegerAttr.get(i64, promotion)
     return []
 
 

@@ -13,6 +13,7 @@ import pytest
 import lego_mlir as lg
 from lego_mlir.compiler.backend.ptxas import assemble
 from lego_mlir.compiler.backend.strict_checks import check_strict
+from lego_mlir.diagnostics import LegoError
 from lego_mlir.hardware.targets import Target
 from lego_mlir.runtime import run, select
 from lego_mlir.step_checks import check_each_step
@@ -253,3 +254,40 @@ def test_dots_that_share_an_accumulator_are_placed_together() -> None:
     dots = [line for line in str(kernel.explain()).splitlines() if "lego.dot" in line]
     assert len(dots) == 2
     assert all("wgmma m64n64k16" in line for line in dots)
+
+
+def named(instruction: Any, m: int = 64, **options: Any) -> lg.Kernel:
+    """Return a kernel of one dot, of few elements, by a named instruction."""
+
+    @lg.kernel(grid=1, warps=4, **options)
+    def kernel(
+        x: lg.Tensor["f16", (m, 2)], y: lg.Tensor["f16", (2, 9)], out: lg.Tensor["f32", (m, 9)]
+    ) -> None:
+        a, b = x.tile(m, 16)[0, 0], y.tile(16, 16)[0, 0]
+        out.tile(m, 16)[0, 0] = lg.dot(a, b, instruction=instruction)
+
+    return kernel
+
+
+@pytest.mark.parametrize(
+    ("instruction", "by"), [("wgmma", "wgmma m64n16k16"), ("mma.sync", "mma.sync m16n8k16")]
+)
+def test_a_dot_may_name_its_instruction(instruction: str, by: str) -> None:
+    kernel = named(instruction)
+    assert by in kernel.explain()
+    x, y, out = normal(64, 2), normal(2, 9), np.zeros((64, 9), np.float32)
+    kernel(x, y, out, device="sim")
+    np.testing.assert_allclose(out, x.astype("f4") @ y.astype("f4"), rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("instruction", "m", "message"),
+    [
+        ("wgmma", 32, "wgmma does not compute this dot: 32 rows are no multiple of 64"),
+        ("tcgen05", 64, "'dot' of instruction = 'tcgen05'.*'wgmma', 'mma.sync'"),
+    ],
+)
+def test_a_dot_of_another_instruction(instruction: str, m: int, message: str) -> None:
+    with pytest.raises(LegoError) as caught:
+        named(instruction, m).compilation().text("placed")
+    assert re.search(message, caught.value.render(), re.S)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.dialect import tile_operations as tiles
+from lego_mlir.mlir.modules import named_attributes
 from lego_mlir.mlir.tile_ir.verifier.checked import Checked
 
 _ACCUMULATORS = {
@@ -26,6 +28,13 @@ def check_dot(c: Checked) -> None:
         LegoError: they do not belong together.
     """
     a, b, accumulator = c.op.operands
+    asked = dict(named_attributes(c.op)).get(tiles.INSTRUCTION)
+    known = [ir.StringAttr.get(name) for name in tiles.DOT_INSTRUCTIONS]
+    c.require(
+        asked is None or asked in known,
+        lambda: f"has the instruction {asked}",
+        f"one of {', '.join(map(str, known))}, or none",
+    )
     shapes = [c.shape(x) for x in (a, b, accumulator)]
     fits = all(len(s) == 2 for s in shapes) and (
         shapes[0][1] == shapes[1][0] and (shapes[0][0], shapes[1][1]) == shapes[2]

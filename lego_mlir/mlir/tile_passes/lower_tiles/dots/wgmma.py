@@ -28,7 +28,7 @@ from lego_mlir.analysis.instructions.wgmma_operands import Major, operand_descri
 from lego_mlir.hardware.limits import WARPGROUP_WARPS, WGMMA_ROWS
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.dialect import tile_operations as tiles
-from lego_mlir.mlir.dialect.pipeline_operations import pending_of
+from lego_mlir.mlir.dialect.pipeline_operations import OUTLIVES, pending_of
 from lego_mlir.mlir.emit import nvvm, wgmma
 from lego_mlir.mlir.layouts import layout_attribute
 from lego_mlir.mlir.tile_ir.dots import WarpGrid, WarpgroupDot, read_warpgroup_dot
@@ -91,7 +91,12 @@ def lower_dot_wait(op: Any, accumulator: Fragment) -> Fragment:
             pending
         )  # a later dot adds to the accumulator, whose registers are not read
         return accumulator
-    found = wgmma.wait(str(accumulator.element), accumulator.elements(), pending)
+    found = wgmma.wait(
+        str(accumulator.element),
+        accumulator.elements(),
+        pending,
+        is_copied=OUTLIVES in op.attributes,
+    )
     return of_elements(accumulator.layout, found)
 
 

@@ -1,0 +1,212 @@
+"""A GEMM as a program on tiles, whose pipeline the steps of the schedule `persistent` make.
+
+    i, j = rasterization.inv(block_id())
+    total = fold(iterations, zeros, dot(a.tile(m, k)[i, step], b.tile(k, n)[step, j], total))
+    c.tile(m, n)[i, j] = epilogue(total)
+
+The body says nothing of shared memory, roles or instructions: layouts of tiles, in registers and in
+shared memory, are derived. `schedule_params` are the parameters of the steps for a config.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from inspect import Parameter, Signature
+from math import prod
+from typing import Any
+
+from lego_mlir.diagnostics import LegoError
+from lego_mlir.frontend import ScalarType, Value, block_id, dot, fold, zeros
+from lego_mlir.hardware.dtypes import ELEMENT_BYTES
+from lego_mlir.hardware.limits import WGMMA_ROWS
+from lego_mlir.hardware.targets import Target
+from lego_mlir.kernels.gemm.kernel import (
+    Epilogue,
+    Matrices,
+    Operand,
+    TiledGemm,
+    check_epilogue_result,
+)
+from lego_mlir.kernels.gemm.matrices import transposed
+from lego_mlir.kernels.gemm.problem import Problem
+from lego_mlir.kernels.gemm.wgmma.config import WgmmaConfig
+
+SCHEDULE = "persistent"
+
+_BARRIER_BYTES = 1024
+"""Shared memory for barriers, and for aligning what follows them."""
+
+_MAX_CLUSTER = 2
+"""CTAs of a cluster, at most, with which programs on tiles were all as fast on an H200; with 4 some
+took 2 to 4 % longer."""
+
+_STORE_STAGES = 4
+"""Parts of a tile of C that wait to be stored, at most."""
+
+_COLUMNS = 16
+"""Tiles in registers have a multiple of so many columns, or a power of two."""
+
+
+def is_tile_program(
+    config: WgmmaConfig, problem: Problem, target: Target, *, stores_by_threads: bool
+) -> bool:
+    """Return whether the kernel of a config is a program on tiles.
+
+    Args:
+        config: the config.
+        problem: the GEMM that the kernel computes.
+        target: the GPU architecture.
+        stores_by_threads: whether TMA does not take the rows of C.
+
+    Raises:
+        LegoError: the config says so, and there are no steps for it.
+    """
+    why_not = why_no_tile_program(config, problem)
+    if config.on_tiles and why_not is not None:
+        raise why_not
+    if config.on_tiles is not None:
+        return config.on_tiles
+    if stores_by_threads and not _has_room_for_c(config, problem, target):
+        return False
+    is_as_fast = not config.persistent_ctas and prod(config.cluster) <= _MAX_CLUSTER
+    return why_not is None and is_as_fast
+
+
+def why_no_tile_program(config: WgmmaConfig, problem: Problem) -> LegoError | None:
+    """Return why no steps make the kernel of a config for a GEMM; `None` if they do."""
+    n, iterations = config.tile[1], config.k_iterations(problem)
+    lacking = {
+        "split_k": config.split_k > 1,
+        "ping_pong": config.ping_pong,
+        f"promote = {config.promote} for {iterations} iterations": (
+            config.promote > 0 and iterations % config.promote != 0
+        ),
+        f"a tile of {n} columns": n % _COLUMNS != 0 and n & (n - 1) != 0,
+    }
+    found = [name for name, is_asked in lacking.items() if is_asked]
+    if not found:
+        return None
+    return LegoError(
+        f"{config}: the steps of the schedule '{SCHEDULE}' have no {', '.join(found)}",
+        hint="on_tiles=False",
+    )
+
+
+def schedule_params(config: WgmmaConfig, problem: Problem, target: Target) -> dict[str, int]:
+    """Return the parameters of the schedule for a config.
+
+    Args:
+        config: the config.
+        problem: the GEMM that the kernel computes.
+        target: the GPU architecture.
+    """
+    params = config.params(problem)
+    cluster = params["cluster"]
+    ctas = config.persistent_ctas or (config.work_items(problem) if cluster > 1 else 0)
+    stages, parts = _store_ring(config, problem, target)
+    return {
+        "ctas": ctas,
+        "raster_group": 1,  # the rasterization is in the body
+        "cluster": cluster,
+        "stages": config.stages,
+        "store_stages": stages,
+        "store_parts": parts,
+        **{
+            name: params[name]
+            for name in (
+                *("producer_registers", "consumer_registers"),
+                *("overlap_epilogue", "l2_promotion", "min_shared_bytes", "promote"),
+            )
+        },
+    }
+
+
+def _store_ring(config: WgmmaConfig, problem: Problem, target: Target) -> tuple[int, int]:
+    """Return the stages of the ring from which a tile of C is stored, and the parts of the tile.
+
+    A part is as wide as a row of the widest swizzle. There is no ring if a CTA has one tile, which
+    fits in shared memory: all its threads then store it at once, sooner than one warp by TMA.
+    """
+    if not config.persistent_ctas and _has_room_for_c(config, problem, target):
+        return 0, 1
+    m, n, _ = config.tile
+    parts = config.epilogue_tiles(problem) // (m // config.sharers // WGMMA_ROWS)
+    part_bytes = m * (n // parts) * ELEMENT_BYTES[problem.out]
+    stages = min(_STORE_STAGES, parts, _free_bytes(config, problem, target) // part_bytes)
+    return max(1, stages), parts
+
+
+def _has_room_for_c(config: WgmmaConfig, problem: Problem, target: Target) -> bool:
+    """Return whether shared memory has room for a tile of C beside the operands' rings."""
+    m, n, _ = config.tile
+    return m * n * ELEMENT_BYTES[problem.out] <= _free_bytes(config, problem, target)
+
+
+def _free_bytes(config: WgmmaConfig, problem: Problem, target: Target) -> int:
+    """Return the bytes of shared memory that are left beside the operands' rings."""
+    m, n, k = config.tile
+    ring = config.stages * (m + n) * k * ELEMENT_BYTES[problem.dtype]
+    return target.optin_shared_bytes - ring - _BARRIER_BYTES
+
+
+def tile_body(
+    gemm: TiledGemm,
+    matrices: Matrices,
+    accumulator: str,
+    epilogue: Epilogue | None,
+    operands: Mapping[str, Operand],
+) -> Callable[..., None]:
+    """Return the function of the kernel on tiles; arguments are those of `kernel.gemm_body`."""
+    problem, config = gemm.problem, gemm.config
+    m, n, k = config.tile
+    layout_a, layout_b, layout_c = matrices
+
+    def matmul(a: Any, b: Any, c: Any, **values: Any) -> None:
+        first, second = (b, a) if gemm.is_transposed else (a, b)
+        left = first.view(layout_a).tile(m, k)
+        right = second.view(layout_b).tile(k, n)
+        *batch, i, j = gemm.rasterization.inv(block_id())
+
+        @fold(config.k_iterations(problem), zeros((m, n), accumulator))
+        def total(step: Any, total: Any) -> Value:
+            operands = left[(*batch, i, step)], right[(*batch, step, j)]
+            return dot(*operands, total, instruction="wgmma")
+
+        result = total
+        if epilogue is not None:
+            tiles = {
+                name: _operand_tile(value, operands[name], gemm, (i, j))
+                for name, value in values.items()
+            }
+            result = epilogue(total, **tiles)
+            check_epilogue_result(result)
+        c.view(layout_c).tile(m, n)[(*batch, i, j)] = result.to(problem.out)
+
+    names = ("a", "b", "c", *operands)
+    matmul.__signature__ = Signature(  # type: ignore[attr-defined]
+        [Parameter(name, Parameter.POSITIONAL_OR_KEYWORD) for name in names]
+    )
+    return matmul
+
+
+def _operand_tile(value: Any, kind: Operand, gemm: TiledGemm, index: tuple[Any, Any]) -> Any:
+    """Return the tile of an epilogue operand that belongs to a tile of C.
+
+    Args:
+        value: the operand.
+        kind: its parameter.
+        gemm: the GEMM.
+        index: of the tile of C, down and across.
+    """
+    if isinstance(kind, ScalarType):
+        return value
+    layout, tile = kind.layout, gemm.config.tile[:2]
+    if layout.rank == 1:  # the same for every row of C
+        axis = 0 if gemm.is_transposed else 1
+        found = value.tile(tile[axis])[index[axis]]
+        return found[:, None] if gemm.is_transposed else found
+    if gemm.is_transposed:
+        layout = transposed(layout)
+    sizes = [1 if n == 1 else size for n, size in zip(layout.dims, tile, strict=True)]
+    at = [0 if n == 1 else i for n, i in zip(layout.dims, index, strict=True)]
+    return value.view(layout).tile(*sizes)[tuple(at)]

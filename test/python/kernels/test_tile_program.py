@@ -1,0 +1,107 @@
+"""GEMMs as programs on tiles: they compute what the schedule `wgmma` does, bit by bit."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import lego_mlir as lg
+from lego_mlir import Col, OrderBy, Row, runtime
+from lego_mlir.diagnostics import LegoError
+from lego_mlir.kernels import matmul
+from lego_mlir.kernels.gemm.wgmma.config import WgmmaConfig
+
+PERSISTENT = WgmmaConfig((64, 64, 64), 1, 3, persistent_ctas=3, on_tiles=True)
+OVERLAPPED = replace(PERSISTENT, overlap_epilogue=True)
+
+
+def output(kernel: Any, order: str) -> Any:
+    """Run a kernel in the simulator, and return the bytes of C after a comparison with NumPy."""
+    result = kernel.run(device=runtime.select("sim", order=order))
+    assert result.comparison is not None
+    assert result.comparison.equal, str(result.comparison)
+    return np.asarray(result.outputs["c"]).view(np.uint8)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "options", "config", "order"),
+    [
+        ((200, 256, 320), {"out": "f32"}, OVERLAPPED, "late"),
+        ((256, 128, 640), {"dtype": "i8"}, replace(PERSISTENT, tile=(64, 64, 128)), "early"),
+        ((128, 256, 200), {"c": OrderBy(Col(128, 256))}, OVERLAPPED, "random:1"),
+        ((192, 192, 256), {}, replace(PERSISTENT, persistent_ctas=0, cluster=(2, 2)), "late"),
+        ((80, 48, 64), {"batch": 3}, replace(PERSISTENT, tile=(64, 32, 64), stages=2), "early"),
+        (
+            (64, 128, 512),
+            {"dtype": "f8E4M3FN"},
+            replace(PERSISTENT, tile=(64, 64, 128), persistent_ctas=0, promote=2),
+            "random:2",
+        ),
+    ],
+)  # fmt: skip
+def test_the_result_has_the_same_bits(
+    sizes: tuple[int, int, int], options: dict[str, Any], config: WgmmaConfig, order: str
+) -> None:
+    m, n, k = sizes
+    if options.get("dtype", "f16") != "f16":
+        options = {**options, "b": OrderBy(Col(k, n))}
+    kernels = [
+        matmul(m, n, k, config=replace(config, on_tiles=on_tiles), **options)
+        for on_tiles in (True, False)
+    ]
+    assert [kernel.schedule for kernel in kernels] == ["persistent", "wgmma"]
+    on_tiles, before = (output(kernel, order) for kernel in kernels)
+    np.testing.assert_array_equal(on_tiles, before)
+
+
+@pytest.mark.parametrize("swap_ab", [False, True])
+def test_an_epilogue_of_persistent_tiles(swap_ab: bool) -> None:
+    m, n, k = 136, 128, 128
+    rng = np.random.default_rng(3)
+    a, b, old = (rng.integers(-2, 3, s).astype("f2") for s in ((m, k), (k, n), (m, n)))
+    bias, scale = rng.integers(-2, 3, n).astype("f4"), rng.integers(1, 3, (m, 1)).astype("f4")
+    kernel = matmul(
+        m, n, k,
+        epilogue=lambda x, bias, scale, old, beta: (x + bias) * scale + beta * old.to("f32"),
+        operands={
+            "bias": lg.Tensor["f32", OrderBy(Row(n))],
+            "scale": lg.Tensor["f32", OrderBy(Row(m, 1))],
+            "old": lg.Tensor["f16", OrderBy(Row(m, n))],
+            "beta": lg.Scalar["f32"],
+        },
+        config=replace(OVERLAPPED, swap_ab=swap_ab),
+    )  # fmt: skip
+    c = np.full((m, n), np.nan, "f2")
+    kernel(a, b, c, bias, scale, old, 0.5, device="sim")
+    expected = (a.astype("f4") @ b.astype("f4") + bias) * scale + 0.5 * old.astype("f4")
+    np.testing.assert_array_equal(c, expected.astype("f2"))
+
+
+def test_rows_that_only_the_launch_knows() -> None:
+    kernel = matmul(None, 72, 136, config=OVERLAPPED, target="sm_90a")
+    rng = np.random.default_rng(5)
+    for m in (8, 520):
+        a, b = (rng.integers(-2, 3, s).astype("f2") for s in ((m, 136), (136, 72)))
+        c = np.full((m, 72), np.nan, "f2")
+        kernel(a, b, c, device="sim")
+        np.testing.assert_array_equal(c, (a.astype("f4") @ b.astype("f4")).astype("f2"))
+
+
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [
+        ({"split_k": 2, "persistent_ctas": 0}, "split_k"),
+        ({"tile": (64, 24, 64)}, "a tile of 24 columns"),
+        ({"promote": 2}, "promote = 2 for 3 iterations"),
+    ],
+)
+def test_a_config_that_no_steps_make(changes: dict[str, Any], named: str) -> None:
+    config = replace(PERSISTENT, **changes)
+    with pytest.raises(LegoError, match=f"(?s)have no .*{named}.*hint: on_tiles=False"):
+        matmul(256, 256, 192, b=OrderBy(Col(192, 256)), config=config, target="sm_90a")
+    unsaid = replace(config, on_tiles=None)
+    kernel = matmul(256, 256, 192, b=OrderBy(Col(192, 256)), config=unsaid, target="sm_90a")
+    assert kernel.schedule == "wgmma"
