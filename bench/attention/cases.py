@@ -17,6 +17,9 @@ from bench.measure.comparison import one_line
 READ = "reading K and V"
 """The name of the contender that does nothing else, beside kernels that decode."""
 
+ERRORS = "errors"
+"""The figure of cases whose errors are of interest."""
+
 OPEN, _OPEN_DEPTH = "sizes at run time", 128
 """The name of our kernel whose batch and lengths only the launch knows, and the depth it has."""
 
@@ -156,7 +159,7 @@ def _case(sizes: Sizes) -> ContenderCase:
     figure = "decoding" if sizes.is_decoding else "forward"
     return ContenderCase(
         name=sizes.name,
-        figure=figure if sizes.inputs == NORMAL else "errors",
+        figure=figure if sizes.inputs == NORMAL else ERRORS,
         printed={},
         kernels=kernels,
         contenders=partial(_contenders, sizes=sizes),

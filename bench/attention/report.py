@@ -7,7 +7,7 @@ from math import exp, log
 from pathlib import Path
 from typing import Any
 
-from bench.attention.cases import OPEN, READ
+from bench.attention.cases import ERRORS, OPEN, READ
 from bench.contenders.case import OURS
 from lego_mlir.files import write_whole
 
@@ -28,13 +28,28 @@ def report(results: Path) -> str:
         "|---|--:|--:|---|--:|--:|--:|---|",
     ]
     ratios: dict[str, list[float]] = {}
-    lines += [*(_row(row, ratios) for row in rows), ""]
+    timed = [row for row in rows if row["figure"] != ERRORS]
+    lines += [*(_row(row, ratios) for row in timed), ""]
     for kind, found in ratios.items():
         mean = exp(sum(map(log, found)) / len(found))
         lines.append(f"{kind}: {len(found)} cases, mean {mean:.3f}, least {min(found):.3f}")
+    lines += _errors([row for row in rows if row["figure"] == ERRORS])
     text = "\n".join(lines) + "\n"
     write_whole(results.with_suffix(".md"), text.encode())
     return text
+
+
+def _errors(rows: list[dict[str, Any]]) -> list[str]:
+    """Return the table of errors for hostile inputs."""
+    if not rows:
+        return []
+    names = list(dict.fromkeys([OURS, *(name for row in rows for name in row["errors"])]))
+    lines = ["", "The largest errors for hostile inputs, of f64:", ""]
+    lines += [f"| case | {' | '.join(names)} |", f"|---{'|--:' * len(names)}|"]
+    for row in rows:
+        found = [f"{row['errors'][n]:.2e}" if n in row["errors"] else "" for n in names]
+        lines.append(f"| {' | '.join([row['case'], *found])} |")
+    return lines
 
 
 def _row(row: dict[str, Any], ratios: dict[str, list[float]]) -> str:
