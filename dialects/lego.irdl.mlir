@@ -101,6 +101,9 @@ irdl.dialect @lego {
   // `shared`, a layout of those sizes, is the vector's shared-memory layout if a schedule moves it
   // there.
   //
+  // The unit attribute `streamed` says that the elements, in global memory, are read once: loads of 16
+  // bytes leave nothing in the L1 cache, and bring 256 bytes into the L2 cache.
+  //
   // The value may also be a tile, a tensor, which the threads of the CTA hold together. Then every
   // dimension has an index, the origin of the tile, and `slice` lists the dimensions along which
   // it extends, in the order of the tensor's dimensions. Element (i, j) is the one at

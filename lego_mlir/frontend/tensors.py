@@ -33,6 +33,7 @@ class TensorValue:
         "_by_threads",
         "_dtype",
         "_is_exclusive",
+        "_is_streamed",
         "_layout",
         "_memref",
         "_name",
@@ -62,6 +63,7 @@ class TensorValue:
         self._sizes = sizes
         self._rows = rows
         self._is_exclusive = False
+        self._is_streamed = False
         self._by_threads = False
 
     @property
@@ -113,7 +115,8 @@ class TensorValue:
         piece = self._piece(index)
         if piece.shape and self._trace.warps is not None:
             return memory.load(self, piece.index)
-        kind, attributes = self._kind(piece), self._attributes(piece)
+        kind = self._kind(piece)
+        attributes = self._attributes(piece, streamed=self._is_streamed)
         indices = self._indices(piece)
         result = dialect.load(kind, self._memref, indices, attributes, self._trace.here())
         return Value(result, self._trace, unsigned=is_unsigned(self._dtype))
@@ -297,6 +300,22 @@ class TensorValue:
         that is an error; where several threads do have the same element, use `lg.atomic_add`.
         """
         return self._with(is_exclusive=True)
+
+    def streamed(self) -> TensorValue:
+        """Return the same tensor, whose elements the kernel reads once, 16 bytes at a time.
+
+        Such loads leave nothing in the L1 cache, and bring 256 bytes at a time into the L2 cache.
+        Loads of other widths, or of less alignment, are as without it.
+
+        Raises:
+            LegoError: the kernel is on tiles, whose loads the compiler chooses.
+        """
+        if self._trace.warps is not None:
+            raise self._trace.error(
+                f"tensor '{self._name}': streamed() is for kernels of threads",
+                hint="leave it out: in a kernel on tiles the compiler chooses the loads",
+            )
+        return self._with(is_streamed=True)
 
     def rows(self, first: Operand, last: Operand) -> TensorValue:
         """Return the same tensor; stores of tiles to it write only some rows.

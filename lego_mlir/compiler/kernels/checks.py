@@ -62,13 +62,20 @@ def index_bitwidth(module: Any, operations: Sequence[Any]) -> int:
     """
     for op in operations:
         namespace, _, name = op.name.partition(".")
-        if namespace == "nvgpu":
+        if namespace == "nvgpu" or _is_global_address(op):
             return 64
         if namespace != "vector" or name in _ANY_WIDTH:
             continue
         if any(isinstance(operand.type, ir.MemRefType) for operand in op.operands):
             return 64
     return ir.IntegerAttr(module.operation.attributes[dialect.INDEX_BITWIDTH]).value  # type: ignore[no-any-return]
+
+
+def _is_global_address(op: Any) -> bool:
+    """Return whether an operation's result is an address in global memory, which has 64 bits."""
+    if op.name != "memref.extract_aligned_pointer_as_index":
+        return False
+    return ir.MemRefType(op.operands[0].type).memory_space is None
 
 
 _ANY_WIDTH = ("load", "store")

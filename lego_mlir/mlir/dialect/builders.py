@@ -51,8 +51,8 @@ def access_attributes(
         layout: the attribute of the buffer's layout.
         whole: the dimensions that a tile covers; none for one element.
         shared: the attribute of the tile's shared-memory layout.
-        units: unit attributes (`WITHIN`, `EXCLUSIVE`, `BY_THREADS`) that are set where they are
-            true.
+        units: unit attributes (`WITHIN`, `EXCLUSIVE`, `BY_THREADS`, `STREAMED`) that are set where
+            they are true.
     """
     attributes = {LAYOUT: layout}
     if whole:

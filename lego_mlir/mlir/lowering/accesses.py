@@ -33,6 +33,7 @@ from lego_mlir.index.nodes import Spelled
 from lego_mlir.index.polynomial import parts
 from lego_mlir.index.proofs.prover import is_nonnegative
 from lego_mlir.mlir.bindings import arith, ir, memref, scf, vector
+from lego_mlir.mlir.lowering.streamed_loads import STREAMED_BYTES, streamed_load
 
 Print: TypeAlias = Callable[[Int], Any]
 """Makes the operations that compute an expression; their value."""
@@ -80,6 +81,7 @@ class LayoutAccess:
         other: the attribute of the value where there is no element; `None` for 0.
         index: prints an expression.
         condition: prints an expression's truth.
+        is_streamed: whether the elements are read once, from global memory.
     """
 
     piece: Slice
@@ -89,6 +91,7 @@ class LayoutAccess:
     other: Any
     index: Print
     condition: Print
+    is_streamed: bool = False
     _printed: dict[Int, tuple[int, Any]] = field(default_factory=dict)
 
     @property
@@ -260,9 +263,20 @@ def _read(access: LayoutAccess, unit: Any, group: Group) -> list[Any]:
     if unit == access.element:
         return [memref.LoadOp(access.flat, [offset]).result for offset in group.offsets]
     return [
-        vector.LoadOp(unit, access.flat, [offset], alignment=access.alignment(run.offset)).result
+        _load(access, unit, run, offset)
         for run, offset in zip(group.runs, group.offsets, strict=True)
     ]
+
+
+def _load(access: LayoutAccess, unit: Any, run: Run, offset: Any) -> Any:
+    """Build the load of a run, a vector."""
+    alignment = access.alignment(run.offset)
+    width = int(ir.VectorType(unit).shape[0]) * _bytes_of(access.element)
+    if access.is_streamed and width == alignment == STREAMED_BYTES:
+        constant = 0 if isinstance(run.offset, Spelled) else parts(run.offset)[0]
+        start = access.offset_value(construct.sub(run.offset, constant))
+        return streamed_load(unit, access.flat, start, constant)
+    return vector.LoadOp(unit, access.flat, [offset], alignment=alignment).result
 
 
 def _write(access: LayoutAccess, group: Group, values: Mapping[int, Any]) -> None:

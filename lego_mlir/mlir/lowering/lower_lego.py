@@ -345,7 +345,8 @@ class _Lowering:
         printers = self.printed.printers(op, limit)
         mask = located(self.source, op, lambda: exists(piece))
         self.checks.indices(op, bound, index, buffer, mask)
-        return LayoutAccess(piece, value, flat, base, other, *printers)
+        is_streamed = dialect.STREAMED in op.attributes
+        return LayoutAccess(piece, value, flat, base, other, *printers, is_streamed)
 
     def parts_memory(
         self,

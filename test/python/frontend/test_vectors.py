@@ -47,6 +47,27 @@ def test_rows_and_elements() -> None:
     assert (y == want).all()
 
 
+@pytest.mark.parametrize(
+    ("dtype", "width", "streamed"), [("f32", 4, 8), ("f16", 8, 4), ("f16", 4, 0), ("f32", 1, 0)]
+)
+def test_streamed_loads_have_16_bytes(dtype: str, width: int, streamed: int) -> None:
+    """Others are as they are without it."""
+    layout = lg.OrderBy(lg.Row(32 // width, width))
+    kinds = {name: lg.TensorType(dtype, layout, 16) for name in "ab"}
+
+    @lg.kernel(grid=1, block=1, parameters=kinds)
+    def kernel(a: Any, b: Any) -> None:
+        for k in range(32 // width):
+            b[k, :] = a.streamed()[k, :] + a[k, :]
+
+    ptx = kernel.compilation().artifact(assemble=False).ptx
+    assert ptx.count("ld.global.L1::no_allocate.L2::256B.v4.b32") == streamed
+    x = np.arange(32).reshape(-1, width).astype("f2" if dtype == "f16" else "f4")
+    y = np.full_like(x, np.nan)
+    kernel(x, y, device="sim")
+    assert (y == 2 * x).all()
+
+
 def test_another_view_of_the_same_memory() -> None:
     columns = lg.OrderBy(lg.Col(8, 4))
 

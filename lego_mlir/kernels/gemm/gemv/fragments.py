@@ -162,6 +162,9 @@ class Fragments:
 class AlongK(Fragments):
     """Fragments of an A that is contiguous along k.
 
+    A load of a warp takes 64 bytes of each of eight rows, so loads are streamed: they bring in what
+    lies behind in the row.
+
     A lane's chunk of a row holds that row's elements of several instructions. Which k these are
     does not matter, since its chunk of a column of B holds the same ones.
     """
@@ -169,7 +172,7 @@ class AlongK(Fragments):
     def load_a(self, a: Any, place: Place, n: Any, stage: int) -> list[Value]:
         config = self.config
         levels = [(1, config.k_warps), (1, config.stages), (1, THREADS), (1, self.chunk)]
-        chunks = a.view(tiled_matrices(self.a, *levels))
+        chunks = a.streamed().view(tiled_matrices(self.a, *levels))
         inside = [(0, place.warp[1]), (0, stage), (0, place.thread), (0, slice(None))]
         return [chunks[tile_index(place.batch, (row, n), *inside)] for row in self.a_rows(place)]
 

@@ -122,7 +122,7 @@ class ShiftedAlongK(AlongK):
         memory = OrderBy(Row(m * k))
         of_memory = OrderBy(Row(ceildiv(m * k, self.chunk), self.chunk))
         first = of_memory.inv(OrderBy(Row(m, k)).apply(row, 0))[0]
-        chunk: Value = a.view(tiled(memory, (self.chunk,)))[first + number, :]
+        chunk: Value = a.streamed().view(tiled(memory, (self.chunk,)))[first + number, :]
         return chunk
 
     def chunks_at(self, b: Any, place: Place, number: Any) -> list[Value]:

@@ -14,6 +14,12 @@ from lego_mlir.mlir.lowering import atomics
 from lego_mlir.mlir.lowering.bijectivity import check_stored
 from lego_mlir.mlir.tile_ir.verifier.checked import Checked
 
+_OF_VECTORS = (
+    *(dialect.SHARED, dialect.WITHIN, dialect.BY_THREADS),
+    *(dialect.STREAMED, dialect.CHUNK),
+)
+"""Attributes of accesses in kernels of threads."""
+
 
 def check_access(c: Checked, kind: Any, buffer: Any, origin: Sequence[Any]) -> None:
     """Check an access of a tile in memory, or of an element if it has no `slice`.
@@ -28,7 +34,7 @@ def check_access(c: Checked, kind: Any, buffer: Any, origin: Sequence[Any]) -> N
         LegoError: the attributes and types do not belong together.
     """
     layout = c.layouts.of(c.op)
-    for name in (dialect.SHARED, dialect.WITHIN, dialect.BY_THREADS, dialect.CHUNK):
+    for name in _OF_VECTORS:
         c.require(
             name not in c.op.attributes,
             partial("in a kernel on tiles has the attribute '{}'".format, name),
