@@ -19,7 +19,8 @@ from dataclasses import dataclass
 from inspect import signature
 from typing import Any, TypeAlias
 
-from lego_mlir.index import maximum, minimum
+from lego_mlir.algebra.sizes import size_symbol
+from lego_mlir.index import bounds, maximum, minimum
 
 Mask: TypeAlias = Callable[..., Any]
 """A function that names what it takes of `batch`, `head`, `i`, `j` and the kernel's arguments."""
@@ -98,6 +99,15 @@ def keys_seen(mask: Mask, first: Number, last: Number, known: Mapping[str, Numbe
     if not isinstance(found, Condition):
         return Seen(Interval(), NO_KEYS)
     return found.seen(first, last)
+
+
+def hides_what_is_behind(mask: Mask) -> bool:
+    """Return whether it is proven that no query sees keys behind the last one of its sequence."""
+    queries, keys = size_symbol("queries"), size_symbol("keys")
+    known = {"queries": queries, "keys": keys}
+    last = keys_seen(mask, 0, queries - 1, known).some.last
+    least = None if last is None else bounds(keys - 1 - last)[0]
+    return least is not None and least >= 0
 
 
 class Condition:

@@ -7,7 +7,7 @@ first, but only so many heads at a time as have their keys and values in the L2 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from lego_mlir import frontend as lg
@@ -23,6 +23,11 @@ _L2_BYTES = 32 << 20
 
 _LOOKED_AT = 64
 """Tiles of queries that an average is of, at most."""
+
+
+_TYPICAL = 8192
+"""Queries and keys for which the order is made where only the launch knows how many there are. It
+is right for any, and one head's more or less in the L2 cache costs little."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,18 +63,19 @@ class WorkOrder:
 
 
 def order_of(problem: AttentionProblem, config: AttentionConfig) -> WorkOrder:
-    """Return the order of the CTAs of a kernel: that of the grid, if their work is not known."""
+    """Return the order of the CTAs of a kernel: that of the grid, if all have as much to do."""
     group = problem.group if config.packed else 1
     heads = problem.heads_kv if config.packed else problem.heads
     tiles = ceildiv(problem.queries * group, config.rows)
     if problem.is_ragged:
         return WorkOrder(tiles + 1, heads)  # the first one of a sequence may begin before it does
-    if not isinstance(tiles, int) or not isinstance(problem.keys, int):
-        return WorkOrder(tiles, heads)
-    first, last = (_keys_of(tile, problem, config.rows, group) for tile in (0, tiles - 1))
+    queries, keys = (n if isinstance(n, int) else _TYPICAL for n in (problem.queries, problem.keys))
+    typical = replace(problem, queries=queries, keys=keys)
+    ends = (0, ceildiv(queries * group, config.rows) - 1)
+    first, last = (_keys_of(tile, typical, config.rows, group) for tile in ends)
     if first == last:
         return WorkOrder(tiles, heads)
-    each = problem.keys * (problem.depth + problem.depth_v) * BYTES[problem.dtype_kv]
+    each = keys * (problem.depth + problem.depth_v) * BYTES[problem.dtype_kv]
     fitting = _L2_BYTES * (1 if config.packed else problem.group) // each
     together = max(n for n in range(1, heads + 1) if heads % n == 0 and n <= max(fitting, 1))
     return WorkOrder(tiles, heads, together, first < last)

@@ -11,7 +11,7 @@ from lego_mlir.algebra import OrderBy, Row
 from lego_mlir.algebra.sizes import ceildiv
 from lego_mlir.index import maximum, minimum
 from lego_mlir.kernels.attention.config import AttentionConfig
-from lego_mlir.kernels.attention.masks import Interval, keys_seen
+from lego_mlir.kernels.attention.masks import Interval, hides_what_is_behind, keys_seen
 from lego_mlir.kernels.attention.order import order_of
 from lego_mlir.kernels.attention.problem import AttentionProblem
 from lego_mlir.kernels.attention.tensors import MOST_TOKENS, TensorLayouts
@@ -44,7 +44,7 @@ class Blocks:
         count: of tiles.
         total: tiles that there are in the tensor.
         whole: the keys that all its queries see.
-        own: the keys that are its own; others are masked.
+        own: the keys that are its own; others are masked, unless the mask itself masks them.
     """
 
     first: Any
@@ -174,7 +174,10 @@ class Work:
 
         Where the schedule wants one and there is none, it is one that is masked whole.
         """
-        some, whole, own = self._keys_seen()
+        some, whole, every_own = self._keys_seen()
+        mask = self._problem.mask
+        ends = mask is not None and hides_what_is_behind(mask)
+        own = Interval(every_own.first) if ends else every_own
         columns, total = self._config.columns, self._total
         first: Any = 0
         if some.first is not None:
@@ -193,10 +196,11 @@ class Work:
             has_keys = isinstance(each, int) and each * (self.splits - 1) < every
             if self._config.needs_block and not has_keys:
                 _, end = self._ends(first + count - 1, columns)
-                own = own.meet(Interval(None, lg.where(count > 0, end, -1)))
+                if_any = Interval(None, lg.where(count > 0, end, -1))
+                own, every_own = own.meet(if_any), every_own.meet(if_any)
         if self._config.needs_block:
             count = maximum(count, 1)
-        return Blocks(first, count, total, whole.meet(own), own)
+        return Blocks(first, count, total, whole.meet(every_own), own)
 
     @property
     def _divides_keys(self) -> bool:

@@ -9,6 +9,7 @@ import pytest
 from attention_reference import drawn, reference
 
 import lego_mlir as lg
+from lego_mlir.algebra.sizes import ceildiv, size_symbol
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.kernels import AttentionConfig, attention
 from lego_mlir.kernels.attention.order import WorkOrder, order_of
@@ -284,6 +285,13 @@ def test_ctas_with_most_keys_begin_first() -> None:
     assert order(mask=lambda i, j: j > i) == WorkOrder(4, 4, 4)
     assert order(mask=lambda i, j: j - i == j) == WorkOrder(4, 4)
     assert order(mask=lambda i, j: (j <= i) & (j > i - 3)) == WorkOrder(4, 4, 4, is_reversed=True)
+
+
+def test_ctas_of_sizes_that_the_launch_knows_begin_in_the_same_order() -> None:
+    open_ = {"queries": size_symbol("queries"), "keys": size_symbol("keys")}
+    tiles = ceildiv(open_["queries"], 128)
+    assert order(**open_) == WorkOrder(tiles, 4)
+    assert order(**open_, mask=lambda i, j: j <= i) == WorkOrder(tiles, 4, 4, is_reversed=True)
 
 
 def test_heads_whose_keys_fit_the_cache_alternate() -> None:

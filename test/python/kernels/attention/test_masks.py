@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lego_mlir.kernels.attention.masks import NO_KEYS, Interval, keys_seen
+from lego_mlir.kernels.attention.masks import NO_KEYS, Interval, hides_what_is_behind, keys_seen
 
 KEYS = 24
 COMPARISONS = [operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne]
@@ -77,3 +77,20 @@ def test_of_tensors_nothing_is_proven_and_of_the_rest_what_there_is() -> None:
     assert seen.all == NO_KEYS.meet(Interval(None, 8))
     unknown = keys_seen(lambda i, j: abs(i - j) < 3, 8, 15, {})  # no index has an abs
     assert (unknown.some, unknown.all) == (Interval(), NO_KEYS)
+
+
+def test_masks_that_hide_what_is_behind_the_last_key() -> None:
+    """A causal mask does by itself, whatever the sizes; one that does not name them cannot."""
+
+    def causal(i: Any, j: Any, keys: Any, queries: Any) -> Any:
+        return j <= i + (keys - queries)
+
+    def window(i: Any, j: Any, keys: Any, queries: Any) -> Any:
+        return causal(i, j, keys, queries) & (j > i + (keys - queries) - 3)
+
+    def next_one(i: Any, j: Any, keys: Any, queries: Any) -> Any:
+        return j <= i + (keys - queries) + 1
+
+    assert all(map(hides_what_is_behind, (causal, window)))
+    others = next_one, lambda i, j: j <= i, lambda i, j: j > i, lambda batch, j: batch == j
+    assert not any(map(hides_what_is_behind, others))
