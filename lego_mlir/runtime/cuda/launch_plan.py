@@ -86,6 +86,7 @@ class LaunchPlan:
             "scalars": [partial(dtypes.scalar, a.dtype) for a in artifact.arguments],
             "Extents": Extents,
             "tuple": tuple,
+            "len": len,
             "row_major": row_major,
             "check_overlap": self._check_overlap,
             **FUNCTIONS,
@@ -220,7 +221,6 @@ class _Tensor:
     def __init__(self, position: int, argument: Argument) -> None:
         self._position, self._argument = position, argument
         self._fixed = fixed_extents(argument)
-        self._is_dense = argument.layout is None and argument.strides is None
         self.is_written = argument.access in WRITES
         self.is_used = argument.access != "none"
         self.place = self.value = f"place{position}"
@@ -231,7 +231,7 @@ class _Tensor:
             return
         self.key = [f"shape{position}", f"steps{position}", self.place]
         self.shape, self.strides = f"shape{position}", f"row_major(shape{position})"
-        if not self._is_dense:
+        if argument.strides is not None:
             self.shape, self.strides = (f"found{position}.{x}" for x in ("shape", "strides"))
 
     def lines(self) -> Iterator[str]:
@@ -242,20 +242,21 @@ class _Tensor:
         if self._fixed is not None:
             yield f"{self.end} = {self.place} + {self._fixed.elements * size}"
             return
-        if not self._is_dense:
-            yield f"found{k} = fitted[{k}](Extents(tuple(shape{k}), tuple(steps{k})))"
-            yield f"{self.end} = {self.place} + found{k}.elements * {size}"
+        fitted = f"fitted[{k}](Extents(tuple(shape{k}), tuple(steps{k})))"
         sizes = [f"size{k}_{d}" for d, _ in enumerate(argument.shape or ())]
-        yield f"{''.join(f'{name}, ' for name in sizes)} = {self.shape}" if sizes else "pass"
-        if self._is_dense:
-            wrong = [
-                f"{name} != {n}"
-                for name, n in zip(sizes, argument.shape or (), strict=True)
-                if n is not None
+        if argument.strides is None:  # most tensors are the buffer itself
+            others = [f"len(shape{k}) != {len(sizes)}", f"not arrays[{k}].is_contiguous()"]
+            others += [
+                f"shape{k}[{d}] != {n}" for d, n in enumerate(argument.shape or ()) if n is not None
             ]
-            wrong.append(f"not arrays[{k}].is_contiguous()")
-            yield f"if {' or '.join(wrong)}: return None"
-            yield f"{self.end} = {self.place} + {' * '.join([*sizes, str(size)])}"
+            yield f"if {' or '.join(others)}: shape{k} = {fitted}.shape"
+            elements = " * ".join(sizes) or "1"
+        else:
+            yield f"found{k} = {fitted}"
+            elements = f"found{k}.elements"
+        if sizes:
+            yield f"{', '.join(sizes)}, = {self.shape}"
+        yield f"{self.end} = {self.place} + {elements} * {size}"
 
     def leaf(self, leaf: Leaf) -> str:
         """Return the Python of what an expression asks of the tensor."""

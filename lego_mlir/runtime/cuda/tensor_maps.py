@@ -3,25 +3,16 @@
 from __future__ import annotations
 
 import ctypes
-from array import array
 from collections.abc import Sequence
-from functools import cache, cached_property
-from struct import Struct
+from functools import lru_cache
 from typing import Any
 
 from lego_mlir.artifact import Argument, TensorMapParameter, Workspace, known_numbers
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.hardware.dtypes import TENSOR_MAP_TYPES
-from lego_mlir.hardware.limits import TENSOR_MAP_ALIGNMENT, TENSOR_MAP_BYTES
 
-_WORD_BYTES = 8
-_Words = ctypes.c_uint64 * (TENSOR_MAP_BYTES // _WORD_BYTES)
+_Words = ctypes.c_uint64 * 16
 """A CUtensorMap."""
-
-_ROOM = array("Q", bytes(TENSOR_MAP_BYTES + TENSOR_MAP_ALIGNMENT))
-"""Memory for a tensor map, which may begin where the alignment wants it."""
-
-_pointer = ctypes.c_void_p
 
 _DRIVER_KINDS = {"f": "FLOAT", "bf": "BFLOAT", "u": "UINT", "s": "INT"}
 """What the driver writes for the letters of PTX's element types: `FLOAT16` for `f16`."""
@@ -30,40 +21,35 @@ _DRIVER_KINDS = {"f": "FLOAT", "bf": "BFLOAT", "u": "UINT", "s": "INT"}
 class TensorMapEncoder:
     """Encodes a tensor map of a buffer, at any address and of any sizes.
 
-    Launches on new sizes wait for it, so it calls the driver with what ctypes passes on at once:
-    small numbers, and bytes for pointers to numbers. cuda-python makes an object of each number.
-
     Args:
         found: the tensor map; its shape and strides may be those of another launch.
         buffer: the argument, or the workspace, that it maps.
-
-    Attributes:
-        numbers: the driver's numbers of type, interleave, swizzle, promotion and fill.
     """
 
     def __init__(self, found: TensorMapParameter, buffer: Argument | Workspace) -> None:
         from cuda.bindings import driver
 
         self._name = buffer.name
-        rank = len(found.shape)
+        self._encode, self._success = driver.cuTensorMapEncodeTiled, driver.CUresult.CUDA_SUCCESS
+        self._number = lru_cache(maxsize=256)(driver.cuuint64_t)  # making one takes its time
+        self._rank = len(found.shape)
+        self._before = (_data_type(buffer.dtype), self._rank)
         mode = f"{found.swizzle}B" if found.swizzle else "NONE"
         promotion = f"L2_{found.l2_promotion}B" if found.l2_promotion else "NONE"
-        self.numbers = (
-            int(_data_type(buffer.dtype)),
-            int(driver.CUtensorMapInterleave.CU_TENSOR_MAP_INTERLEAVE_NONE),
-            int(getattr(driver.CUtensorMapSwizzle, f"CU_TENSOR_MAP_SWIZZLE_{mode}")),
-            int(getattr(driver.CUtensorMapL2promotion, f"CU_TENSOR_MAP_L2_PROMOTION_{promotion}")),
-            int(driver.CUtensorMapFloatOOBfill.CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE),
+        self._after = (
+            [driver.cuuint32_t(n) for n in found.box],
+            [driver.cuuint32_t(1) for _ in found.box],
+            driver.CUtensorMapInterleave.CU_TENSOR_MAP_INTERLEAVE_NONE,
+            getattr(driver.CUtensorMapSwizzle, f"CU_TENSOR_MAP_SWIZZLE_{mode}"),
+            getattr(driver.CUtensorMapL2promotion, f"CU_TENSOR_MAP_L2_PROMOTION_{promotion}"),
+            driver.CUtensorMapFloatOOBfill.CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE,
         )
-        kind, *modes = self.numbers
-        self._before = kind, rank
-        self._after = array("I", found.box).tobytes(), array("I", [1] * rank).tobytes(), *modes
-        self._pack, self._split = Struct(f"={2 * rank - 1}q").pack, _WORD_BYTES * rank
 
-    @cached_property
-    def _encode(self) -> Any:
-        """The driver's function; numbers are asked for where there is no driver, too."""
-        return _library().cuTensorMapEncodeTiled
+    @property
+    def numbers(self) -> tuple[int, int, int, int, int]:
+        """The driver's numbers of type, interleave, swizzle, promotion and fill."""
+        (kind, _), (_, _, interleave, swizzle, promotion, fill) = self._before, self._after
+        return int(kind), int(interleave), int(swizzle), int(promotion), int(fill)
 
     def __call__(self, address: int, sizes: Sequence[int]) -> Any:
         """Return the tensor map as a ctypes array; see `encode`."""
@@ -72,8 +58,8 @@ class TensorMapEncoder:
         words.owner = memory
         return words
 
-    def encode(self, address: int, sizes: Sequence[int]) -> tuple[array[int], int]:
-        """Encode the tensor map; return its memory, and where in it the tensor map begins.
+    def encode(self, address: int, sizes: Sequence[int]) -> tuple[Any, int]:
+        """Encode the tensor map; return what has its memory, and where it begins.
 
         Args:
             address: of the buffer on the device.
@@ -89,36 +75,16 @@ class TensorMapEncoder:
                 "multiples of 16 bytes",
                 hint="pass an array of its own, or a slice that begins at a multiple of 16 bytes",
             )
-        memory, packed = _ROOM[:], self._pack(*sizes)
-        start, _ = memory.buffer_info()
-        place = start + -start % TENSOR_MAP_ALIGNMENT
-        status = self._encode(
-            *(_pointer(place), *self._before, _pointer(address)),
-            *(packed, packed[self._split :], *self._after),
+        rank, numbers = self._rank, [*map(self._number, sizes)]
+        error, made = self._encode(
+            *self._before, address, numbers[:rank], numbers[rank:], *self._after
         )
-        if status:
-            shape, strides = list(sizes[: self._before[1]]), list(sizes[self._before[1] :])
+        if error != self._success:
             raise LegoError(
-                f"the driver refuses the tensor map of argument '{self._name}' ({_name(status)}): "
-                f"shape {shape}, strides of {strides} bytes"
+                f"the driver refuses the tensor map of argument '{self._name}' ({error.name}): "
+                f"shape {list(sizes[:rank])}, strides of {list(sizes[rank:])} bytes"
             )
-        return memory, place
-
-
-@cache
-def _library() -> Any:
-    """Return the driver, whose calls are so short that they keep Python's lock."""
-    return ctypes.PyDLL("libcuda.so.1")
-
-
-def _name(status: int) -> str:
-    """Return the driver's word for a failure."""
-    from cuda.bindings import driver
-
-    try:
-        return str(driver.CUresult(status).name)
-    except ValueError:
-        return f"error {status}"
+        return made, made.getPtr()
 
 
 def encoded(found: TensorMapParameter, buffer: Argument | Workspace, address: int) -> Any:

@@ -12,7 +12,6 @@ import pytest
 
 from lego_mlir.artifact import Argument, KernelLaunch, TensorMapParameter
 from lego_mlir.diagnostics import LegoError
-from lego_mlir.runtime.cuda import tensor_maps
 from lego_mlir.runtime.cuda.direct import (
     DirectLaunch,
     DriverKernel,
@@ -28,29 +27,18 @@ TILES = TensorMapParameter(0, (4096, 512), (8192,), (64, 128), 128)
 A = Argument("a", "f16", (4096 * 512,))
 
 
-def numbers(memory: bytes, kind: str) -> list[int]:
-    """Return the numbers that a pointer of C points to."""
-    return np.frombuffer(memory, kind).tolist()
-
-
 @pytest.fixture
 def calls(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
     """The tensor maps that the driver encodes."""
     found: list[tuple[Any, ...]] = []
 
-    def encode(
-        words: Any, kind: int, rank: int, place: Any, sizes: Any, strides: Any, *others: Any
-    ) -> int:
-        box, steps, *modes = others
-        assert words.value % 64 == 0
-        ctypes.memmove(words, np.array(WORDS, np.uint64).tobytes(), 128)
-        wide = [numbers(sizes, "u8")[:rank], numbers(strides, "u8")]
-        narrow = [numbers(x, "u4") for x in (box, steps)]
-        found.append((kind, rank, place.value or 0, *wide, *narrow, *modes))
-        return 0
+    def encode(*arguments: Any) -> tuple[Any, Any]:
+        found.append(tuple(list(map(int, x)) if isinstance(x, list) else x for x in arguments))
+        made = driver.CUtensorMap()
+        made.opaque = list(WORDS)
+        return driver.CUresult.CUDA_SUCCESS, made
 
-    library = SimpleNamespace(cuTensorMapEncodeTiled=encode)
-    monkeypatch.setattr(tensor_maps, "_library", lambda: library)
+    monkeypatch.setattr(driver, "cuTensorMapEncodeTiled", encode)
     return found
 
 
@@ -101,7 +89,7 @@ def test_every_type_has_elements_of_its_size(
     calls: list[tuple[Any, ...]], dtype: str, size: int
 ) -> None:
     encoded(TILES, Argument("a", dtype, (1,)), 0)
-    name = driver.CUtensorMapDataType(calls[0][0]).name.removeprefix("CU_TENSOR_MAP_DATA_TYPE_")
+    name = calls[0][0].name.removeprefix("CU_TENSOR_MAP_DATA_TYPE_")
     bits = {"BFLOAT16": 16, "UINT8": 8}.get(name) or int(name[-2:])
     assert bits == 8 * size
 
@@ -114,8 +102,7 @@ def test_a_buffer_that_begins_where_tma_cannot_read(calls: list[tuple[Any, ...]]
 
 def test_what_the_driver_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
     refusal = driver.CUresult.CUDA_ERROR_INVALID_VALUE
-    library = SimpleNamespace(cuTensorMapEncodeTiled=lambda *_: int(refusal))
-    monkeypatch.setattr(tensor_maps, "_library", lambda: library)
+    monkeypatch.setattr(driver, "cuTensorMapEncodeTiled", lambda *_: (refusal, None))
     with pytest.raises(
         LegoError, match=r"of argument 'a' \(CUDA_ERROR_INVALID_VALUE\): shape \[4096, 512\]"
     ):

@@ -27,7 +27,6 @@ from lego_mlir.artifact import (
 )
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.runtime import RepeatedLaunches, launch, torch_tensors
-from lego_mlir.runtime.cuda import tensor_maps
 from lego_mlir.runtime.cuda.tensor_launch import TensorLauncher
 
 driver = pytest.importorskip("cuda.bindings.driver")
@@ -70,14 +69,14 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> Driver:
         gpu.launches.append((int(config.hStream), tuple(int.from_bytes(x, "little") for x in read)))
         return (driver.CUresult.CUDA_SUCCESS,)
 
-    def encode(words: Any, kind: int, rank: int, place: Any, *_: Any) -> int:
-        gpu.mapped.append(place.value)
-        ctypes.memmove(words, np.full(16, place.value, np.uint64).tobytes(), 128)
-        return 0
+    def encode(*arguments: Any) -> tuple[Any, Any]:
+        gpu.mapped.append(arguments[2])
+        made = driver.CUtensorMap()
+        made.opaque = [arguments[2]] * 16
+        return driver.CUresult.CUDA_SUCCESS, made
 
-    library = SimpleNamespace(cuTensorMapEncodeTiled=encode)
     monkeypatch.setattr(driver, "cuLaunchKernelEx", launch)
-    monkeypatch.setattr(tensor_maps, "_library", lambda: library)
+    monkeypatch.setattr(driver, "cuTensorMapEncodeTiled", encode)
     return gpu
 
 
