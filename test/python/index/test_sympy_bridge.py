@@ -101,6 +101,8 @@ def test_numbers_are_computed_at_once() -> None:
         (sympy.Rational(1, 2), "not known to be an integer"),
         (1 / P, "not known to be an integer"),
         (P / 2 + Q, "'p/2 [+] q' is not known to be an integer"),
+        (sympy.Piecewise((2 * P + 1, P < Q), (2 * Q, True)) / 2, "not known to be an integer"),
+        (sympy.Max(2 * P, Q) / 2, "not known to be an integer"),
         (2**P, "no integer power"),
         (sympy.sqrt(P), "no integer power"),
         (P**1000, "too large"),
@@ -118,6 +120,23 @@ def test_numbers_are_computed_at_once() -> None:
 def test_what_is_no_integer_expression_is_an_error(x, message) -> None:
     with pytest.raises(LegoError, match=message):
         from_sympy(x)
+
+
+@pytest.mark.parametrize(
+    "x",
+    [
+        P * (P + 1) / 2,
+        sympy.Piecewise((-4, P > 2), (2 * P, True)) / 2 + Q,
+        sympy.Piecewise((P * (P + 1), P < Q), (4, True)) / 2,
+        sympy.Max(2 * P, 4 * Q) / 2,
+        sympy.Min(3 * P, 6 * Q, 9) * (Q + 1) / 3,
+    ],
+    ids=str,
+)
+def test_quotients_that_are_exact_for_every_value(x) -> None:
+    for p, q in ((0, 0), (3, 5), (8, 1)):
+        found = evaluate(from_sympy(x), {"p": p, "q": q})
+        assert found == x.subs({P: p, Q: q})
 
 
 # ---------------------------------------------------------- what SymPy does with the functions
