@@ -30,15 +30,26 @@ CASES = (
         (64, 128, 64),
         warps=4,
         stages=8,
+        raster_group=1,
         producer_registers=0,
         consumer_registers=0,
     ),
     pipelined_gemm(*(2048,) * 3, **_IN_PARTS),
     pipelined_gemm(
-        *(3072,) * 3, (256, 144, 64), cluster=2, raster_group=2, store_stages=2, store_parts=9
+        *(3072,) * 3,
+        (256, 144, 64),
+        swap=True,
+        cluster=2,
+        cluster_rows=1,
+        raster_group=12,
+        store_stages=2,
+        store_parts=9,
     ),
     pipelined_gemm(*(4096,) * 3, **_IN_PARTS),
-    *(pipelined_gemm(n, n, n, (128, 224, 64), store_stages=4, store_parts=7) for n in (5120, 8192)),
+    *(
+        pipelined_gemm(n, n, n, (128, 224, 64), swap=True, store_stages=4, store_parts=7)
+        for n in (5120, 8192)
+    ),
     pipelined_gemm(*(6144,) * 3, **_IN_PARTS),
     pipelined_gemm(4096, 4096, 1024, **_IN_PARTS),
     pipelined_gemm(8192, 1024, 8192, **_IN_PARTS),
@@ -57,9 +68,10 @@ CASES = (
         )
     ),
     *(
-        narrow_gemm(m, n, k, store_stages=2, store_parts=2)
-        for m, n, k in ((4096, 4096, 4096), (4096, 7168, 2048), (8192, 8192, 8192))
+        narrow_gemm(m, n, k, store_stages=4, store_parts=4)
+        for m, n, k in ((4096, 4096, 4096), (4096, 7168, 2048))
     ),
+    narrow_gemm(*(8192,) * 3, (128, 192, 128), store_stages=2, store_parts=6),
     *(cp_async_gemm(n, n, n) for n in (2048, 4096, 8192)),
     cp_async_gemm(4096, 4096, 1024),
     cp_async_gemm(1024, 1024, 4096, (128, 128, 64), (2, 2), 3),
