@@ -145,6 +145,9 @@ irdl.dialect @lego {
   // value before: `kind` is "add", "max", "min", "and", "or", "xor" or "exchange". Updates are
   // not ordered with other accesses. Where partial tiles pad, nothing is updated, and the value is
   // 0.  operands: one index a dimension, symbols
+  //
+  // In a kernel on tiles, with the unit attribute `ordered`, what the threads of the CTA have written
+  // before is seen by those of a CTA whose `ordered` update of this element comes after it.
   irdl.operation @atomic {
     %element = irdl.any
     %memref = irdl.base "!builtin.memref"

@@ -220,6 +220,14 @@ irdl.dialect @transform_lego {
     irdl.operands(loops: %op, parameters: variadic %param)
   }
 
+  // Divides the loop of dots of kernels on tiles into `split_k` slices, each of a program of its own
+  // along z. The last one to arrive adds them up in order. 1 changes nothing.
+  irdl.operation @split_k_loop {
+    %op = irdl.is !transform.any_op
+    %param = irdl.is !transform.param<i64>
+    irdl.operands(kernels: %op, parameters: variadic %param)
+  }
+
   // Gives what fills the rings of kernels to a role of `producer_warps` further warps.
   // `producer_registers` and `consumer_registers` are operands of setmaxnreg, or 0.
   irdl.operation @split_roles {

@@ -1,5 +1,6 @@
 // Dots that accumulate, by persistent CTAs: a GEMM, whose loads of a tile run while another is stored.
 //
+//   split_k_loop          several programs share the K loop of a tile
 //   persistent            at most `ctas` CTAs run the programs of the grid one after another
 //   promote               sums of a few iterations are added in f32, outside of the tensor cores
 //   pipeline_loop         the operands of the dots of loops pass through rings of `stages` stages
@@ -16,6 +17,12 @@ module attributes {transform.with_named_sequence} {
   transform.named_sequence @__transform_placed(%module: !transform.any_op) {
     %kernels = transform.structured.match ops{["gpu.launch"]} in %module
         : (!transform.any_op) -> !transform.any_op
+
+    // Programs that share the iterations of the loop of dots of a tile, and the last of which stores it.
+    %split_k = "transform_lego.parameter"() {name = "split_k", default = 1 : i64}
+        : () -> !transform.param<i64>
+    "transform_lego.split_k_loop"(%kernels, %split_k)
+        : (!transform.any_op, !transform.param<i64>) -> ()
 
     // One CTA for each multiprocessor of an H200. If it exceeds the programs, one CTA for each.
     %ctas = "transform_lego.parameter"() {name = "ctas", default = 132 : i64}

@@ -8,6 +8,9 @@ from bench.tiles.families.linear_layouts import conversion_case, gather_case
 from bench.tiles.families.rows import rows_case
 from bench.tiles.families.transpose import transpose_case
 
+_ONE_WARPGROUP = {"warps": 4, "stages": 8, "producer_registers": 0, "consumer_registers": 0}
+"""Of a tile that one warpgroup holds."""
+
 _IN_PARTS = {"store_stages": 2, "store_parts": 4}
 """Tiles of 128 x 256 are stored in four parts, so that a ring of operands has four stages."""
 
@@ -25,15 +28,7 @@ CASES = (
     attention_case(32, 4096, 64, 64, 64, 4),
     attention_case(32, 4096, 128, 128, 64, 8),
     *(pipelined_attention(32, n, 128) for n in (2048, 4096, 8192)),
-    pipelined_gemm(
-        *(1024,) * 3,
-        (64, 128, 64),
-        warps=4,
-        stages=8,
-        raster_group=1,
-        producer_registers=0,
-        consumer_registers=0,
-    ),
+    pipelined_gemm(*(1024,) * 3, (64, 128, 64), raster_group=1, **_ONE_WARPGROUP),
     pipelined_gemm(*(2048,) * 3, **_IN_PARTS),
     pipelined_gemm(
         *(3072,) * 3,
@@ -67,6 +62,10 @@ CASES = (
             (4096, 8192, 2048),
         )
     ),
+    pipelined_gemm(512, 512, 16384, (64, 128, 64), split_k=4, **_ONE_WARPGROUP),
+    pipelined_gemm(256, 256, 8192, (64, 64, 64), split_k=8, **_ONE_WARPGROUP),
+    pipelined_gemm(128, 128, 16384, (64, 64, 64), split_k=32, **_ONE_WARPGROUP),
+    pipelined_gemm(128, 4096, 4096, (64, 128, 64), split_k=2, **_ONE_WARPGROUP),
     *(
         narrow_gemm(m, n, k, store_stages=4, store_parts=4)
         for m, n, k in ((4096, 4096, 4096), (4096, 7168, 2048))

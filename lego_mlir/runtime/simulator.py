@@ -38,12 +38,14 @@ class Simulator:
         order: when asynchronous operations are performed, and the seed of the random order (see
             `sim.machine.launch`).
         sample: CTAs of each launch that run; `None` for all.
+        global_checks: whether to check global memory for data races, too.
     """
 
     reason: str = ""
     costs: bool = False
     order: tuple[str, int] = ("late", 0)
     sample: int | None = None
+    global_checks: bool = False
     name: str = "sim"
     target: None = None
 
@@ -101,6 +103,7 @@ class Simulator:
                 budget=budget,
                 workspaces=spaces,
                 sample=self.sample,
+                global_checks=self.global_checks,
             )
             found += [costs] if costs is not None else []
         for workspace, space in zip(artifact.workspaces, spaces, strict=True):

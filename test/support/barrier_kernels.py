@@ -14,7 +14,8 @@ from lego_mlir.mlir.modules import operations_in
 from lego_mlir.mlir.tile_ir.kernels import TileKernel
 from lego_mlir.mlir.tile_passes.insert_barriers import insert_barriers
 from lego_mlir.mlir.tile_passes.plan_shared_memory import plan_shared_memory
-from lego_mlir.runtime import run, select
+from lego_mlir.runtime import run
+from lego_mlir.runtime.simulator import Simulator
 
 BARRIERS = {"gpu.barrier": "cta", "nvvm.bar.warp.sync": "warp"}
 
@@ -125,11 +126,13 @@ def kinds(compilation: Compilation) -> list[str]:
     return [BARRIERS[op.name] for op in barriers(compilation)]
 
 
-def outputs(compilation: Compilation, arrays: Mapping[str, Any]) -> dict[str, Any]:
+def outputs(
+    compilation: Compilation, arrays: Mapping[str, Any], *, global_checks: bool = False
+) -> dict[str, Any]:
     """Return what a kernel leaves in its arguments; an error if accesses race."""
     artifact = compilation.artifact(assemble=False)
     given = {name: np.array(x) for name, x in arrays.items()}
-    return dict(run(artifact, given, device=select("sim")).outputs)
+    return dict(run(artifact, given, device=Simulator(global_checks=global_checks)).outputs)
 
 
 def without_each(text: str) -> Iterator[Compilation]:

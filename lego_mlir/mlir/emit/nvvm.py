@@ -34,6 +34,9 @@ def _i32(n: int) -> Any:
 
 
 # Barriers (PTX ISA 9.7.13).
+_ACQUIRE_RELEASE = 6  # LLVM::AtomicOrdering
+
+
 def barrier(number: Any, threads: Any) -> None:
     """Wait at a named barrier for a number of threads; both are i32."""
     _made("barrier", [number, threads], attributes={"operandSegmentSizes": _segments(1, 1, 0)})
@@ -88,6 +91,14 @@ def mbarrier_try_wait_parity(barrier: Any, parity: Any, ticks: Any) -> Any:
         ticks: nanoseconds after which to look again, an i32.
     """
     return _made("mbarrier.try_wait.parity", [barrier, parity, ticks])
+
+
+def fence_gpu() -> None:
+    """Order the thread's accesses of memory before with those after it, for all of the GPU."""
+    i64 = ir.IntegerType.get_signless(64)
+    order = {"ordering": ir.IntegerAttr.get(i64, _ACQUIRE_RELEASE)}
+    attributes = {**order, "syncscope": ir.StringAttr.get("device")}
+    ir.Operation.create("llvm.fence", attributes=attributes)
 
 
 def fence_async_shared(own: Mapping[str, Any] | None = None) -> None:

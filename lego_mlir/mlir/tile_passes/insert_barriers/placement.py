@@ -21,7 +21,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from lego_mlir.hardware.limits import WARP_THREADS
 from lego_mlir.index import symbols
 from lego_mlir.mlir.bindings import arith, ir
 from lego_mlir.mlir.dialect import pipeline_operations as pipelines
@@ -29,11 +28,11 @@ from lego_mlir.mlir.dialect import tile_operations as tiles
 from lego_mlir.mlir.emit import nvvm
 from lego_mlir.mlir.modules import operations_in
 from lego_mlir.mlir.tile_ir.kernels import TileKernel
-from lego_mlir.mlir.tile_ir.roles import role_around
 from lego_mlir.mlir.tile_passes.insert_barriers.accesses import Accesses
 from lego_mlir.mlir.tile_passes.insert_barriers.elements import Meeting, meeting
 from lego_mlir.mlir.tile_passes.insert_barriers.regions import Access
 from lego_mlir.mlir.tile_passes.insert_barriers.uniform import is_divergent
+from lego_mlir.mlir.tile_passes.role_barriers import make_barrier
 
 WARP_BARRIER = "nvvm.bar.warp.sync"
 _CLUSTER_BARRIER = "nvvm.cluster.wait"
@@ -76,25 +75,9 @@ def insert_barriers(kernel: TileKernel) -> None:
                 all_lanes = arith.ConstantOp(ir.IntegerType.get_signless(32), -1).result
                 ir.Operation.create(WARP_BARRIER, operands=[all_lanes])
             else:
-                _make_barrier(kernel, op)
+                make_barrier(op)
     for op in [o for o in operations_in(kernel.launch) if o.name == tiles.END_READS]:
         op.erase()  # it has no other purpose
-
-
-_ROLE_BARRIER = 1
-"""The number of the barrier of a role's threads; 0 is that of the CTA."""
-
-
-def _make_barrier(kernel: TileKernel, op: Any) -> None:
-    """Build a barrier of the threads that execute an operation: the CTA's, or those of a role."""
-    role = role_around(op)
-    if role is None:
-        ir.Operation.create("gpu.barrier")
-        return
-    threads = len(pipelines.role_warps(role)) * WARP_THREADS
-    i32 = ir.IntegerType.get_signless(32)
-    numbers = [arith.ConstantOp(i32, n).result for n in (_ROLE_BARRIER, threads)]
-    nvvm.barrier(*numbers)
 
 
 class _Placement:

@@ -25,6 +25,7 @@ from lego_mlir.diagnostics import LegoError
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.dialect import tile_operations as tiles
+from lego_mlir.mlir.emit import nvvm
 from lego_mlir.mlir.layouts import layout_attribute
 from lego_mlir.mlir.modules import named_attributes
 from lego_mlir.mlir.tile_ir.types import element_of
@@ -37,6 +38,7 @@ from lego_mlir.mlir.tile_passes.lower_tiles.fragments import (
     repeated,
     without_copies,
 )
+from lego_mlir.mlir.tile_passes.role_barriers import make_barrier
 
 if TYPE_CHECKING:
     from lego_mlir.mlir.tile_passes.lower_tiles.threads import Threads
@@ -90,7 +92,8 @@ def lower_store(op: Any, tile: Fragment, mask: Fragment | None, threads: Threads
 def lower_once(op: Any, threads: Threads) -> None:
     """Build what one thread of the CTA or cluster does, such as a store of one element.
 
-    Its result, such as what an atomic update returns, goes through shared memory to all threads.
+    Its result, such as what an atomic update returns, goes through shared memory to all threads. If
+    it orders memory, a barrier and fences extend that to all threads.
 
     Args:
         op: of at most one result.
@@ -108,13 +111,20 @@ def lower_once(op: Any, threads: Threads) -> None:
     one = layout_attribute(OrderBy(Row(1)))
     buffers = [allocate(one, r.type) for r in used]
     zero = [build.index(0)] if used else []
+    orders = dialect.ORDERS in op.attributes
+    if orders:
+        make_barrier(op)
     with where(threads.is_first_of_cluster()):
+        if orders:
+            nvvm.fence_gpu()
         made = ir.Operation.create(
             op.name,
             results=[r.type for r in op.results],
             operands=list(op.operands),
             attributes=named_attributes(op),
         )
+        if orders:
+            nvvm.fence_gpu()
         for buffer in buffers:
             tiles.store_parts(list(made.results), buffer, zero, one, [])
     for buffer, result in zip(buffers, used, strict=True):

@@ -30,14 +30,16 @@ from typing import Any
 
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
-from lego_mlir.mlir.dialect import tile_operations as tiles
-from lego_mlir.mlir.modules import named_attributes, operations_in
 from lego_mlir.mlir.schedule.transform_step import TransformStep, transform
-from lego_mlir.mlir.tile_ir.types import element_of, is_tile
 from lego_mlir.mlir.tile_passes.lower_tiles import build
-from lego_mlir.mlir.tile_steps.kernels import body_of, integer, loops_of, operations_of
-
-_LOOP = "scf.for"
+from lego_mlir.mlir.tile_steps.accumulating import (
+    accumulates,
+    iterations_of,
+    loop_like,
+    move_body,
+    zeros,
+)
+from lego_mlir.mlir.tile_steps.kernels import body_of, loops_of
 
 
 @transform("promote")
@@ -47,7 +49,7 @@ def promote(step: TransformStep) -> list[list[Any]]:
     if count < 0:
         raise step.misuse(f"promote is {count}", hint=step.option("promote", 4))
     loops = loops_of(step)
-    found = [(kernel, loop) for kernel, loop in loops if count and _accumulates(loop)]
+    found = [(kernel, loop) for kernel, loop in loops if count and accumulates(loop)]
     if loops and count and not found:
         raise step.error(
             "no loop has dots that only add to what it carries in f32",
@@ -61,34 +63,14 @@ def promote(step: TransformStep) -> list[list[Any]]:
     return []
 
 
-def _accumulates(loop: Any) -> bool:
-    """Return whether a loop carries nothing but accumulators in f32, each for a dot in its body."""
-    *operations, end = operations_of(body_of(loop))
-    dots = [op for op in operations_in(loop) if op.name == tiles.DOT]
-    carried = list(body_of(loop).arguments)[1:]
-    if not carried or len(dots) != len(carried) or any(dot not in operations for dot in dots):
-        return False
-    return all(
-        is_tile(argument)
-        and str(element_of(argument)) == "f32"
-        and [use.owner.operation for use in argument.uses] == [value.owner.operation]
-        and value.owner.operation in dots
-        and value.owner.operands[2] == argument
-        and len(list(value.uses)) == 1
-        for argument, value in zip(carried, end.operands, strict=True)
-        if not isinstance(value, ir.BlockArgument)
-    )
-
-
 def _promote(step: TransformStep, loop: Any, count: int) -> None:
     """Rewrite one loop.
 
     Raises:
         LegoError: its iterations are not known to be a multiple of `count`.
     """
-    low, high, stride, *initial = list(loop.operands)
-    bounds = [n for x in (low, high, stride) if (n := integer(x)) is not None]
-    trips = len(range(*bounds)) if len(bounds) == len((low, high, stride)) else None
+    low, _, stride, *initial = list(loop.operands)
+    trips = iterations_of(loop)
     if trips is None or trips % count:
         shown = "an unknown number of" if trips is None else str(trips)
         raise step.error(
@@ -97,43 +79,18 @@ def _promote(step: TransformStep, loop: Any, count: int) -> None:
             hint=step.option("promote", gcd(count, trips or 1)),
         )
     with ir.InsertionPoint(loop), loop.location:
-        outer, (number, *totals) = _loop(loop, [build.index(n) for n in (0, trips // count, 1)])
+        outer, (number, *totals) = loop_like(loop, [build.index(n) for n in (0, trips // count, 1)])
         with ir.InsertionPoint(body_of(outer)):
-            zeros = [_zeros(x.type) for x in initial]
+            none = [zeros(x.type) for x in initial]
             limits = [build.index(n) for n in (0, count, 1)]
-            inner, (k, *sums) = _loop(loop, limits, zeros)
+            inner, (k, *sums) = loop_like(loop, limits, none)
             with ir.InsertionPoint(body_of(inner)):
                 whole = build.binary("muli", number, build.index(count))
                 at = build.binary("addi", whole, k)
                 at = build.binary("addi", low, build.binary("muli", at, stride))
             added = [build.binary("addf", a, b) for a, b in zip(totals, inner.results, strict=True)]
             ir.Operation.create("scf.yield", operands=added)
-    for old, new in zip(body_of(loop).arguments, (at, *sums), strict=True):
-        old.replace_all_uses_with(new)
-    for op in operations_of(body_of(loop)):
-        body_of(inner).append(op)
+    move_body(loop, inner, [at, *sums])
     for old, new in zip(loop.results, outer.results, strict=True):
         old.replace_all_uses_with(new)
     step.erase(loop)
-
-
-def _loop(like: Any, bounds: list[Any], initial: list[Any] | None = None) -> tuple[Any, list[Any]]:
-    """Build a loop without operations that carries what another does; return its arguments, too."""
-    entering = list(like.operands)[3:] if initial is None else initial
-    kinds = [x.type for x in entering]
-    made = ir.Operation.create(
-        _LOOP,
-        results=kinds,
-        operands=[*bounds, *entering],
-        attributes=named_attributes(like),
-        regions=1,
-    )
-    types = [ir.IndexType.get(), *kinds]
-    body = made.regions[0].blocks.append(*types, arg_locs=[like.location] * len(types))
-    return made, list(body.arguments)
-
-
-def _zeros(kind: Any) -> Any:
-    """Build a tile of zeros."""
-    zero = ir.FloatAttr.get(ir.RankedTensorType(kind).element_type, 0.0)
-    return build.make("arith.constant", kind, value=ir.DenseElementsAttr.get_splat(kind, zero))

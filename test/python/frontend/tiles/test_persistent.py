@@ -1,5 +1,7 @@
 """Persistent kernels on tiles: rings that run on from one program to the next, in the simulator."""
 
+import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +10,9 @@ import pytest
 from tile_attention import attention, check_against_numpy
 
 import lego_mlir as lg
+from lego_mlir import runtime
+from lego_mlir.diagnostics import LegoError
+from lego_mlir.runtime.simulator import Simulator
 from lego_mlir.step_checks import check_each_step
 
 INPUTS = Path(__file__).resolve().parents[3] / "tile_steps" / "Inputs"
@@ -113,3 +118,25 @@ def test_a_transposed_product_is_stored_where_c_has_rows(columns: int) -> None:
         c.tile(columns, 64)[j, i] = sums.to("f16").T
 
     assert len(check_each_step(gemm.compilation())) >= 4
+
+
+SPLIT = {"split_k": 3, "ctas": 4, "producer_registers": 24, "consumer_registers": 240}
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_slices_of_k_are_ordered(order: str) -> None:
+    """No CTA reads what another one may still write; without the order of arrivals one would."""
+    kernel = _gemm(64, 128, 192, **SPLIT)
+    simulator = Simulator(order=(order, 0), global_checks=True)
+    artifact = kernel.compilation().artifact(assemble=False)
+    random = np.random.default_rng(7)
+    a, b = (random.integers(-2, 3, s).astype(np.float16) for s in ((64, 192), (192, 128)))
+    c = np.zeros((64, 128), np.float16)
+    found = runtime.run(artifact, [a, b, c], device=simulator).outputs["c"]
+    np.testing.assert_array_equal(found, a.astype(np.float32) @ b.astype(np.float32))
+    fences = artifact.ptx.replace("fence.acq_rel.gpu;", "")
+    arrivals = re.sub(r"bar\.sync\s+1, 128;", "", artifact.ptx, count=1)
+    for broken in (fences, arrivals):
+        assert broken != artifact.ptx
+        with pytest.raises(LegoError, match="data race"):
+            runtime.run(replace(artifact, ptx=broken), [a, b, c], device=simulator)

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
 from barrier_kernels import alloc, kinds, load, module, outputs, placed, store, typed, without_each
 
-from lego_mlir import sim
 from lego_mlir.diagnostics import LegoError
 
 OWN = [(4, 1)]
@@ -244,15 +242,12 @@ def arrays(warps: int) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", [name for name in KERNELS if "overlap" not in name])
-def test_nothing_races_and_without_a_barrier_something_does(
-    name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sim, "launch", partial(sim.launch, global_checks=True))
+def test_nothing_races_and_without_a_barrier_something_does(name: str) -> None:
     make, warps, _ = KERNELS[name]
-    outputs(placed(make(warps)), arrays(warps))
+    outputs(placed(make(warps)), arrays(warps), global_checks=True)
     for fewer in without_each(make(warps)):
         with pytest.raises(LegoError, match="race"):
-            outputs(fewer, arrays(warps))
+            outputs(fewer, arrays(warps), global_checks=True)
 
 
 def test_a_barrier_in_a_branch_that_some_threads_take_is_refused() -> None:

@@ -1,0 +1,77 @@
+"""Loops whose dots only add to what they carry, and loops like them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lego_mlir.mlir.bindings import ir
+from lego_mlir.mlir.dialect import tile_operations as tiles
+from lego_mlir.mlir.modules import named_attributes, operations_in
+from lego_mlir.mlir.tile_ir.types import element_of, is_tile
+from lego_mlir.mlir.tile_passes.lower_tiles import build
+from lego_mlir.mlir.tile_steps.kernels import body_of, integer, operations_of
+
+_LOOP = "scf.for"
+
+
+def accumulates(loop: Any) -> bool:
+    """Return whether a loop carries nothing but accumulators in f32, each for a dot in its body."""
+    *operations, end = operations_of(body_of(loop))
+    dots = [op for op in operations_in(loop) if op.name == tiles.DOT]
+    carried = list(body_of(loop).arguments)[1:]
+    if not carried or len(dots) != len(carried) or any(dot not in operations for dot in dots):
+        return False
+    return all(
+        is_tile(argument)
+        and str(element_of(argument)) == "f32"
+        and [use.owner.operation for use in argument.uses] == [value.owner.operation]
+        and value.owner.operation in dots
+        and value.owner.operands[2] == argument
+        and len(list(value.uses)) == 1
+        for argument, value in zip(carried, end.operands, strict=True)
+        if not isinstance(value, ir.BlockArgument)
+    )
+
+
+def iterations_of(loop: Any) -> int | None:
+    """Return how many iterations a loop has, `None` if its bounds are not constant."""
+    bounds = [n for x in list(loop.operands)[:3] if (n := integer(x)) is not None]
+    return len(range(*bounds)) if len(bounds) == len(("low", "high", "stride")) else None
+
+
+def loop_like(
+    loop: Any, bounds: list[Any], initial: list[Any] | None = None
+) -> tuple[Any, list[Any]]:
+    """Build a loop without operations that carries what another does; return its arguments, too.
+
+    Args:
+        loop: the other loop.
+        bounds: of the loop, and its stride.
+        initial: what it carries at first; as the other one by default.
+    """
+    entering = list(loop.operands)[3:] if initial is None else initial
+    kinds = [x.type for x in entering]
+    made = ir.Operation.create(
+        _LOOP,
+        results=kinds,
+        operands=[*bounds, *entering],
+        attributes=named_attributes(loop),
+        regions=1,
+    )
+    types = [ir.IndexType.get(), *kinds]
+    body = made.regions[0].blocks.append(*types, arg_locs=[loop.location] * len(types))
+    return made, list(body.arguments)
+
+
+def move_body(loop: Any, made: Any, values: list[Any]) -> None:
+    """Move the operations of a loop's body to another's, with values for its arguments."""
+    for old, new in zip(body_of(loop).arguments, values, strict=True):
+        old.replace_all_uses_with(new)
+    for op in operations_of(body_of(loop)):
+        body_of(made).append(op)
+
+
+def zeros(kind: Any) -> Any:
+    """Build a tile of zeros."""
+    zero = ir.FloatAttr.get(ir.RankedTensorType(kind).element_type, 0.0)
+    return build.make("arith.constant", kind, value=ir.DenseElementsAttr.get_splat(kind, zero))

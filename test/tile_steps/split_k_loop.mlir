@@ -1,0 +1,49 @@
+// Programs along z compute slices of K of one tile, and the last one to arrive adds them up and stores it.
+// RUN: rm -rf %t
+// RUN: %legoc %S/Inputs/deep_grid.mlir --schedule=persistent --param split_k=5 --emit=placed --keep %t -o %t.out
+// RUN: cat %t/*-split_k_loop.mlir | FileCheck %s
+// RUN: %legoc %S/Inputs/deep_grid.mlir --schedule=persistent --param split_k=5 --param ctas=4 --check-each-step | FileCheck %s --check-prefix=STEPS
+// RUN: %legoc %S/Inputs/deep_grid.mlir --schedule=persistent --param split_k=5 --emit=ptx | FileCheck %s --check-prefix=PTX
+// RUN: not %legoc %S/Inputs/deep_grid.mlir --schedule=persistent --param split_k=2 --emit=placed 2>&1 | FileCheck %s --check-prefix=DIVIDES
+// RUN: not %legoc %S/Inputs/attention.mlir --schedule=persistent --param split_k=2 --emit=placed 2>&1 | FileCheck %s --check-prefix=CHAINED
+// RUN: not %legoc %S/Inputs/deep_grid.mlir --schedule=persistent --param split_k=0 --emit=placed 2>&1 | FileCheck %s --check-prefix=NONE
+
+// CHECK:      %[[SUMS:[^ ]+]] = gpu.alloc () : memref<122880xf32>
+// CHECK:      %[[ARRIVALS:[^ ]+]] = gpu.alloc () {lego.zeroed} : memref<6xi32>
+// CHECK:      gpu.launch blocks(%[[X:[^ ]+]], %[[Y:[^ ]+]], %[[Z:[^ ]+]]) in (%{{.*}} = %c3{{.*}}, %{{.*}} = %c2{{.*}}, %{{.*}} = %c5
+// CHECK:      %[[PART:[^ ]+]] = scf.for %[[J:[^ ]+]] = %c0{{.*}} to %c1
+// CHECK:      %[[FIRST:[^ ]+]] = arith.muli %[[Z]], %c1
+// CHECK-NEXT: %[[I:[^ ]+]] = arith.addi %[[FIRST]], %[[J]]
+// CHECK:      "lego.dot"
+// A thread's elements lie four by four: [slice, y, x], rows of warps, quads of columns, lanes, four elements.
+// CHECK:      "lego.store"(%[[PART]], %[[SUMS]], %[[Z]], %[[Y]], %[[X]], {{.*}}GroupBy([5, 2, 3, 64, 64])">, slice = array<i64: 3, 4>}
+// CHECK:      %[[BEFORE:[^ ]+]] = "lego.atomic"(%c1_i32{{.*}}, %[[ARRIVALS]], %[[Y]], %[[X]]) {kind = "add", layout = #lego.layout<"OrderBy(Row(2, 3))">, ordered}
+// CHECK:      %[[LAST:[^ ]+]] = arith.cmpi eq, %[[BEFORE]], %c4_i32
+// CHECK:      scf.if %[[LAST]] {
+// CHECK:      %[[TOTAL:[^ ]+]] = scf.for %[[S:[^ ]+]] = %c0{{.*}} to %c5
+// CHECK:      %[[NUMBER:[^ ]+]] = arith.addi %[[S]], %c0
+// CHECK:      %[[LOADED:[^ ]+]] = "lego.load"(%[[SUMS]], %[[NUMBER]], %[[Y]], %[[X]],
+// CHECK:      arith.addf %{{[^ ]+}}, %[[LOADED]]
+// CHECK:      "lego.atomic"(%c0_i32{{.*}}, %[[ARRIVALS]], %[[Y]], %[[X]]) {kind = "exchange"
+// CHECK:      %[[SHORT:[^ ]+]] = arith.truncf %[[TOTAL]]
+// CHECK:      %[[ROWS:[^ ]+]] = "lego.convert"(%[[SHORT]])
+// CHECK:      "lego.store"(%[[ROWS]], %arg2,
+
+// STEPS:      the schedule: the largest error
+// STEPS:      lowering, run in the simulator (late):
+// STEPS:      lowering, run in the simulator (early):
+// STEPS:      lowering, run in the simulator (random):
+
+// PTX:        st.global.v4.b32
+// PTX:        bar.sync 1, 128;
+// PTX:        fence.acq_rel.gpu;
+// PTX-NEXT:   atom.relaxed.gpu.global.add.u32
+// PTX-NEXT:   fence.acq_rel.gpu;
+// PTX:        bar.sync 1, 128;
+// PTX:        ld.global.v4.b32
+
+// DIVIDES:    error: split_k_loop: the loop has 5 iterations, which are no multiple of 2
+// DIVIDES:    hint: --param split_k=1
+// CHAINED:    error: split_k_loop: the kernel's body has 0 loops whose dots only add to what they carry in f32
+// NONE:       error: split_k_loop: split_k is 0
+// NONE:       hint: --param split_k=1
