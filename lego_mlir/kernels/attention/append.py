@@ -8,7 +8,7 @@ from lego_mlir import frontend as lg
 from lego_mlir.algebra import OrderBy, Row
 from lego_mlir.frontend import Kernel, kernel
 from lego_mlir.kernels.attention.problem import AttentionProblem
-from lego_mlir.kernels.attention.signatures import with_names
+from lego_mlir.kernels.attention.signatures import page_number, with_names
 from lego_mlir.kernels.attention.tensors import MOST_TOKENS, TensorLayouts
 
 _WARPS = 4
@@ -32,8 +32,7 @@ def appending(problem: AttentionProblem) -> Kernel:
             stored, at = batch, place
             if cache is not None:
                 page, at = OrderBy(Row(layouts.pages_each, cache.page)).inv(place)
-                pages = cache.pages if isinstance(cache.pages, int) else MOST_TOKENS
-                stored = tensors["pages"][batch, page].below(pages)
+                stored = page_number(tensors["pages"], batch, page)
             for name, depth in (("k", problem.depth), ("v", problem.depth_v)):
                 new = tensors[f"{name}_new"].view(fresh.by_head(depth))
                 held = tensors[name].view(layouts.keys(name).by_head(depth))

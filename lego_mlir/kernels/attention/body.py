@@ -24,7 +24,8 @@ from lego_mlir.algebra import Layout, OrderBy, Row
 from lego_mlir.index import maximum, minimum
 from lego_mlir.kernels.attention.config import AttentionConfig
 from lego_mlir.kernels.attention.problem import AttentionProblem, names_of
-from lego_mlir.kernels.attention.tensors import MOST_TOKENS, Storage, TensorLayouts
+from lego_mlir.kernels.attention.signatures import page_number
+from lego_mlir.kernels.attention.tensors import Storage, TensorLayouts
 from lego_mlir.kernels.attention.work import Blocks, Span, Work
 
 Tensors = Mapping[str, Any]
@@ -169,13 +170,13 @@ class Body:
             return work.stored, n
         table = self._tensors["pages"]
         page, part = work.piece(n, piece), 0
-        if work.pieces > 1:
-            page = minimum(page, table.shape[1] - 1)  # the last iteration may have fewer pages
+        if work.pieces > 1:  # the last iteration may have fewer pages, and no others have numbers
+            last = minimum((work.keys.end - 1) // cache.page, table.shape[1] - 1)
+            page = minimum(page, last)
         else:
             each = Row(self._layouts.pages_each, cache.page // self._config.columns)
             page, part = OrderBy(each).inv(n)
-        known = cache.pages if isinstance(cache.pages, int) else MOST_TOKENS
-        return table[work.batch, page].below(known), part
+        return page_number(table, work.batch, page), part
 
     def _given(self, function: Callable[..., Any], key: Any, other: Any, **more: Any) -> Any:
         """Call a mask or a score function with the values that it names.

@@ -10,8 +10,9 @@ from lego_mlir.index import Expr, Int
 _TILE_UNIT = 16
 """Rows and columns that one mma.sync of 16-bit elements takes of operands."""
 
-_SKEWED = ("attention",)
-"""Schedules that want one iteration of a loop at least."""
+_SKEWED, _ROLES = ("attention",), ("attention", "pipelined")
+"""Schedules that want one iteration of a loop at least, and those whose producer warps are others
+than the ones that compute."""
 
 _REGISTERS = {
     8: {"producer_registers": 24, "consumer_registers": 240},
@@ -33,7 +34,8 @@ class AttentionConfig:
         splits: CTAs that divide the keys of a tile of queries; a second kernel combines them. An
             expression of sizes that only the launch knows, where it depends on them.
         schedule: the schedule of the kernel, such as `attention` for sm_90a: keys and values in
-            rings that warps of their own fill; `None` for loads in the loop.
+            rings that warps of their own fill; `cp_async`, where all warps do so; `None` for loads
+            in the loop.
         stages: of each ring of a schedule.
         query_stages: of the ring of queries that persistent CTAs have.
         store_stages: of the ring that results wait in to be stored by TMA; 0 if the threads that
@@ -98,7 +100,9 @@ class AttentionConfig:
         """The values of the schedule's parameters."""
         if self.schedule is None:
             return {}
-        params = {"stages": self.stages, **_REGISTERS.get(self.warps, {})}
+        params = {"stages": self.stages}
+        if self.schedule in _ROLES:
+            params |= _REGISTERS.get(self.warps, {})
         if self.schedule in _SKEWED:
             names = "ctas", "store_stages", "store_parts", "operand_registers", "speculated"
             params |= {name: getattr(self, name) for name in names}

@@ -110,10 +110,13 @@ def attention(
         lse: the kernel has an argument `lse` behind o, f32 [batch, heads, seq_q]: the natural
             logarithm of the sum of the exponentials of each query's scores.
         lengths: the kernel has an argument `lengths` behind v, i32 [batch]: how many keys each
-            sequence has, at most seq_kv, which is not checked.
+            sequence has, at most seq_kv, which is not checked. What k and v hold behind them must
+            be finite.
         page_size: k and v are caches of pages of so many keys, a multiple of 16:
             [pages, page_size, heads_kv, …]. The kernel has an argument `pages` behind `lengths`,
-            i32 [batch, ceil(seq_kv / page_size)]: the pages of each sequence.
+            i32 [batch, ceil(seq_kv / page_size)]: the pages of each sequence. Those that `lengths`
+            does not reach may have any numbers. Keys and values of a number that is not one of the
+            cache's are zeros, and none are appended there.
         pages: the pages of a cache; `None` if each launch takes them from k.
         ragged: sequences of different lengths follow one another: tensors are [tokens, heads, …],
             `lse` is [heads, tokens]. Behind v the kernel has arguments `offsets_q` and

@@ -17,9 +17,9 @@ from lego_mlir.kernels.attention.problem import BYTES, AttentionProblem
 _WARP_ROWS = 16
 """Rows of a warp: those of one instruction."""
 
-_ROWS, _COLUMNS, _DEEP = 64, 64, 128
-"""Queries of a CTA where they are few, keys of an iteration, and the depth from which on these are
-half as many."""
+_ROWS, _COLUMNS, _DEEP, _DEEP_WARPS = 64, 64, 128, 4
+"""Queries of a CTA where they are few, keys of an iteration, the depth from which on these are half
+as many, and the warps that share the registers of such tiles."""
 
 _MANY_ROWS = 128
 _MANY = {64: (128, 8), 128: (128, 24), 256: (64, 0)}
@@ -49,6 +49,10 @@ _COMBINATION_US, _SPLIT_BYTES = 1.5, 2700e3
 """The time of a second launch, and bytes of splits' results a microsecond, which are stored and
 loaded. These and those above were fitted to kernels of 1 to 8 sequences on an H200."""
 
+_COPIES_FROM, _FEW_STAGES, _RING_SHARE = (8, 0), 3, 0.6
+"""From this compute capability on there is cp.async; the stages of its rings where queries are few,
+if these take no more than this share of a multiprocessor's shared memory."""
+
 _DEPTH_UNIT = 16
 """Values of 16 bits along the depth that one wgmma multiplies."""
 
@@ -67,8 +71,7 @@ def _choose_tiles(problem: AttentionProblem, spec: GpuSpec, target: Target) -> A
     depth = max(problem.depth, problem.depth_v)
     rows = queries * (problem.group if packed else 1)
     if not (target.has_wgmma and _fits_rings(problem)):
-        size = min(_ROWS, max(_WARP_ROWS, 1 << (rows - 1).bit_length()))
-        return _config(problem, spec, size, None, packed=packed)
+        return _by_mma(problem, spec, target, rows, packed=packed)
     few = _config(problem, spec, _ROWS, "pipelined", packed=packed)
     if rows <= _ROWS:
         return few
@@ -84,24 +87,46 @@ def _choose_tiles(problem: AttentionProblem, spec: GpuSpec, target: Target) -> A
     return min(few, many, key=lambda config: _microseconds(problem, config, spec))
 
 
+def _by_mma(
+    problem: AttentionProblem, spec: GpuSpec, target: Target, rows: int, *, packed: bool
+) -> AttentionConfig:
+    """Return the config of a kernel whose dots are mma.sync, for so many rows of a head of keys."""
+    # Where the numbers of pages are loaded, copies do not come iterations before their use.
+    is_copied = _fits_rings(problem) and problem.cache is None
+    is_copied = is_copied and problem.dtype_kv == problem.computed
+    if not is_copied or target.capability < _COPIES_FROM:
+        size = min(_ROWS, max(_WARP_ROWS, 1 << (rows - 1).bit_length()))
+        return _config(problem, spec, size, None, packed=packed)
+    if rows > _ROWS and max(problem.depth, problem.depth_v) <= _SHALLOW:
+        # Two rows of instructions in a warp: what is loaded of keys and values serves both.
+        return replace(_config(problem, spec, _MANY_ROWS, "cp_async", packed=packed), warps=4)
+    found = _config(problem, spec, _ROWS, "cp_async", packed=packed)
+    stage = found.columns * (problem.depth + problem.depth_v) * BYTES[problem.dtype_kv]
+    has_room = _FEW_STAGES * stage <= _RING_SHARE * spec.sm_shared_bytes
+    return replace(found, stages=_FEW_STAGES) if rows <= _ROWS and has_room else found
+
+
 def _config(
     problem: AttentionProblem, spec: GpuSpec, rows: int, schedule: str | None, *, packed: bool
 ) -> AttentionConfig:
     """Return the config of tiles of so many rows, with its splits."""
     depth = max(problem.depth, problem.depth_v)
-    least, speculated = _SPLIT_KEYS, 0
+    least, speculated, warps = _SPLIT_KEYS, 0, rows // _WARP_ROWS
     if schedule == "attention":
         least = _MANY_KEYS
         columns, speculated = next(n for most, n in _MANY.items() if depth <= most)
     else:
         columns = _COLUMNS if depth <= _DEEP else _COLUMNS // 2
+        if schedule is None and depth > _SHALLOW:  # keys and values are in registers
+            columns //= 2
+            warps = max(warps, _DEEP_WARPS if depth > _DEEP else 1)
     page = columns if problem.cache is None else problem.cache.page
     if page % columns and (schedule == "attention" or columns % page):
         columns = gcd(_COLUMNS, columns, page)
     found = AttentionConfig(
         rows,
         columns,
-        rows // _WARP_ROWS,
+        warps,
         packed,
         schedule=schedule,
         speculated=speculated,

@@ -36,7 +36,7 @@ def combination(problem: AttentionProblem, config: AttentionConfig, *, lse: bool
     stored = layouts.queries()
     rows = stored.batch * stored.heads * stored.tokens
     together = _splits_together(config.splits, problem.depth_v)
-    tile_rows = max(1, _ELEMENTS // (together * _held(problem.depth_v)))
+    tile_rows = _ELEMENTS // (together * _held(problem.depth_v))
     types = {**layouts.parts(config.splits), **layouts.offsets("offsets_q")}
     types |= layouts.outputs(lse=lse)
     tiles = ceildiv(rows, tile_rows)
@@ -50,9 +50,12 @@ def combination(problem: AttentionProblem, config: AttentionConfig, *, lse: bool
 
 
 def _splits_together(splits: Int, depth: int) -> int:
-    """Return how many splits of a row are loaded at once: all if they are few."""
+    """Return how many splits of a row are loaded at once: all if they are few.
+
+    Each warp has a row at least, so that none adds what another one has loaded.
+    """
     most = splits if isinstance(splits, int) else bounds(splits)[1]
-    return min(_held(most or _SPLITS), max(1, _ELEMENTS // _held(depth)))
+    return min(_held(most or _SPLITS), _ELEMENTS // (_WARPS * _held(depth)))
 
 
 def _held(n: int) -> int:

@@ -10,6 +10,7 @@ from lego_mlir.analysis.shared_tiles import swizzled_tile
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.tile_ir.kernels import TileKernel
+from lego_mlir.mlir.tile_ir.open_sizes import typical
 from lego_mlir.mlir.tile_ir.operations import slice_of
 from lego_mlir.mlir.tile_ir.types import bytes_of
 from lego_mlir.mlir.tile_passes.assign_layouts.memory_anchors import memory_order
@@ -23,13 +24,10 @@ def stage_layout(kernel: TileKernel, access: Any, shape: Sequence[int]) -> Layou
         access: the lego.load or lego.store, which says how its elements lie in memory.
         shape: of the tile.
     """
-    layout = kernel.layouts.of(access)
+    (buffer,) = [x for x in access.operands if isinstance(x.type, ir.MemRefType)]
+    layout = typical(kernel.layouts.of(access), buffer)
     order = memory_order(layout, slice_of(access), tuple(shape))
-    (element,) = [
-        ir.MemRefType(x.type).element_type
-        for x in access.operands
-        if isinstance(x.type, ir.MemRefType)
-    ]
+    element = ir.MemRefType(buffer.type).element_type
     try:
         return swizzled_tile((shape[0], shape[1]), order[-1], bytes_of(element))
     except (LegoError, IndexError):  # its rows are too short, or it has one dimension

@@ -15,6 +15,7 @@ TOLERANCE = 3e-3
 PLAIN = AttentionConfig(16, 32, 1, packed=True)
 RINGS = AttentionConfig(64, 32, 4, packed=True, schedule="pipelined")
 SKEWED = AttentionConfig(64, 32, 4, packed=True, schedule="attention")
+COPIED = AttentionConfig(64, 32, 4, packed=True, schedule="cp_async")
 
 
 def split(config: AttentionConfig, splits: int) -> AttentionConfig:
@@ -53,7 +54,8 @@ def test_all_heads_of_a_group_in_one_tile(running: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("config", "splits"), [(PLAIN, 3), (RINGS, 1), (RINGS, 3), (SKEWED, 1), (SKEWED, 3)]
+    ("config", "splits"),
+    [(PLAIN, 3), (RINGS, 1), (RINGS, 3), (SKEWED, 1), (SKEWED, 3), (COPIED, 3)],
 )
 def test_lengths(config: AttentionConfig, splits: int) -> None:
     lengths = np.array([0, 1, 70, 128], np.int32)
@@ -87,6 +89,28 @@ def test_pages(config: AttentionConfig, splits: int, page: int) -> None:
     )  # fmt: skip
     kernel(q, k, v, lengths, table, o, device="sim")
     whole = [x[table].reshape(3, most, 2, 32) for x in (k, v)]
+    truth, _ = reference(q, *whole, mask=lambda b, h, i, j: j < lengths[b])
+    np.testing.assert_allclose(o, truth, atol=TOLERANCE)
+
+
+@pytest.mark.parametrize(("config", "pages"), [(PLAIN, 8), (RINGS, None)])
+def test_keys_of_pages_that_do_not_exist_are_zeros(
+    config: AttentionConfig, pages: int | None
+) -> None:
+    """Numbers of pages that no sequence reaches are not looked at."""
+    lengths = np.array([100, 40, 0], np.int32)
+    table = np.array([[5, -1, 3, 1 << 30], [8, 4, -1, 9], [-1, -1, -1, -1]], np.int32)
+    k, v = (drawn(8, 32, 1, 32, seed=n) for n in (1, 2))
+    q = drawn(3, 1, 4, 32)
+    o = np.full_like(q, np.nan)
+    kernel = attention(
+        3, 1, 128, 4, 32, heads_kv=1, lengths=True, page_size=32, pages=pages, config=config,
+        target="sm_90a",
+    )  # fmt: skip
+    kernel(q, k, v, lengths, table, o, device="sim")
+    inside = (table >= 0) & (table < 8)
+    held = (np.where(inside[..., None, None, None], x[table * inside], 0) for x in (k, v))
+    whole = [x.reshape(3, 128, 1, 32) for x in held]
     truth, _ = reference(q, *whole, mask=lambda b, h, i, j: j < lengths[b])
     np.testing.assert_allclose(o, truth, atol=TOLERANCE)
 

@@ -47,8 +47,9 @@ def check(
     o = np.full((batch, queries, heads, depth_v), np.nan, np.float16)
     lse = np.full((batch, heads, queries), np.nan, np.float32)
     kernel = attention(
-        batch, queries, keys, heads, depth, heads_kv=heads_kv, lse=True, target="sm_90a", **options
-    )
+        batch, queries, keys, heads, depth, heads_kv=heads_kv, lse=True,
+        **({"target": "sm_90a"} | options),
+    )  # fmt: skip
     by_head = options.get("order") == "bhsd"
     given = [np.ascontiguousarray(x.swapaxes(1, 2)) if by_head else x for x in (q, k, v, o)]
     kernel(*given, lse, *more, device=Simulator(order=(running, 0)))
@@ -188,12 +189,19 @@ def test_persistent_ctas(kept: int, running: str) -> None:
     check(sizes, config=config, causal=True, seen=causal(300, 180), running=running)
 
 
-def test_many_queries_on_a_gpu_with_wgmma_take_the_schedule() -> None:
-    def schedule(queries: int, target: str) -> Any:
-        return attention(1, queries, 4096, 16, 128, target=target).schedule
+@pytest.mark.parametrize(("depth", "running"), [(64, "late"), (128, "random")])
+def test_copies_by_all_warps(depth: int, running: str) -> None:
+    sizes = 1, 130, 100, 2, 1, depth
+    check(sizes, causal=True, seen=causal(130, 100), running=running, target="sm_80")
+
+
+def test_the_target_decides_the_schedule() -> None:
+    def schedule(queries: int, target: str, **options: Any) -> Any:
+        return attention(1, queries, 4096, 16, 128, target=target, **options).schedule
 
     assert schedule(4096, "sm_90a") == "attention"
-    assert schedule(4096, "sm_80") is None
+    assert schedule(4096, "sm_80") == "cp_async"
+    assert schedule(4096, "sm_80", lengths=True, page_size=64) is None
 
 
 def test_what_persistent_ctas_have_fits_shared_memory() -> None:
@@ -231,11 +239,13 @@ def test_tiles_of_more_queries_if_they_add_few_scores(
     assert f"{rows} queries" in str(kernel.explanation())
 
 
-def test_large_scores() -> None:
-    q = drawn(1, 32, 1, 32) * np.float16(30)
-    k, v = drawn(1, 64, 1, 32, seed=1) * np.float16(30), drawn(1, 64, 1, 32, seed=2)
+@pytest.mark.parametrize(("factor", "config"), [(30, None), (1000, PIPELINED)])
+def test_large_scores(factor: float, config: AttentionConfig | None) -> None:
+    """Of scores that are far apart one key has all the weight; none overflows."""
+    q = drawn(1, 32, 1, 32) * np.float16(factor)
+    k, v = drawn(1, 128, 1, 32, seed=1) * np.float16(factor), drawn(1, 128, 1, 32, seed=2)
     o = np.empty_like(q)
-    attention(1, 32, 64, 1, 32, scale=4.0, target="sm_90a")(q, k, v, o)
+    attention(1, 32, 128, 1, 32, scale=4.0, config=config, target="sm_90a")(q, k, v, o)
     np.testing.assert_allclose(o, reference(q, k, v, scale=4.0)[0], atol=TOLERANCE)
 
 
