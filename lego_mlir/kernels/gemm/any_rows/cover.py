@@ -80,9 +80,14 @@ class Cover:
 
 
 def samples() -> list[int]:
-    """Return the numbers of rows that are sampled: those that users like, of few binary digits."""
-    powers = takewhile(lambda n: n < MOST_SAMPLED, (_FEW << k for k in count()))
+    """Return the numbers of rows that are sampled.
+
+    They are those that users like, of few binary digits; and some that are a little more than a
+    power of two, for which tiles that divide that would waste most of one.
+    """
+    powers = [*takewhile(lambda n: n < MOST_SAMPLED, (_FEW << k for k in count()))]
     above = {n + n * k // _STEPS_PER_DOUBLING for n in powers for k in range(_STEPS_PER_DOUBLING)}
+    above |= {n + _FEW for n in powers}
     return sorted({*range(1, _FEW), *(n for n in above if n % _FEW == 0), MOST_SAMPLED})
 
 
