@@ -63,9 +63,9 @@ CASES = (
         )
     ),
     pipelined_gemm(512, 512, 16384, (64, 128, 64), split_k=4, **_ONE_WARPGROUP),
-    pipelined_gemm(256, 256, 8192, (64, 64, 64), split_k=8, **_ONE_WARPGROUP),
-    pipelined_gemm(128, 128, 16384, (64, 64, 64), split_k=32, **_ONE_WARPGROUP),
-    pipelined_gemm(128, 4096, 4096, (64, 128, 64), split_k=2, **_ONE_WARPGROUP),
+    pipelined_gemm(256, 256, 8192, (64, 64, 64), split_k=4, **_ONE_WARPGROUP),
+    pipelined_gemm(128, 128, 16384, (64, 32, 64), split_k=16, **_ONE_WARPGROUP),
+    pipelined_gemm(128, 4096, 4096, (64, 64, 64), **_ONE_WARPGROUP),
     *(
         narrow_gemm(m, n, k, store_stages=4, store_parts=4)
         for m, n, k in ((4096, 4096, 4096), (4096, 7168, 2048))

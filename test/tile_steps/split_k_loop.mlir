@@ -5,6 +5,8 @@
 // RUN: %legoc %S/Inputs/deep_grid.mlir --schedule=persistent --param split_k=5 --param ctas=4 --check-each-step | FileCheck %s --check-prefix=STEPS
 // RUN: %legoc %S/Inputs/deep_grid.mlir --schedule=persistent --param split_k=5 --emit=ptx | FileCheck %s --check-prefix=PTX
 // RUN: not %legoc %S/Inputs/deep_grid.mlir --schedule=persistent --param split_k=2 --emit=placed 2>&1 | FileCheck %s --check-prefix=DIVIDES
+// RUN: sed 's/gz = %one/gz = ~two/' %S/Inputs/deep_grid.mlir | tr '~' '%' > %t.z.mlir
+// RUN: not %legoc %t.z.mlir --schedule=persistent --param split_k=5 --emit=placed 2>&1 | FileCheck %s --check-prefix=DEEP
 // RUN: not %legoc %S/Inputs/attention.mlir --schedule=persistent --param split_k=2 --emit=placed 2>&1 | FileCheck %s --check-prefix=CHAINED
 // RUN: not %legoc %S/Inputs/deep_grid.mlir --schedule=persistent --param split_k=0 --emit=placed 2>&1 | FileCheck %s --check-prefix=NONE
 
@@ -44,6 +46,7 @@
 
 // DIVIDES:    error: split_k_loop: the loop has 5 iterations, which are no multiple of 2
 // DIVIDES:    hint: --param split_k=1
+// DEEP:       error: split_k_loop: the grid is 3 x 2 x 2, and the programs that share a tile are along z
 // CHAINED:    error: split_k_loop: the kernel's body has 0 loops whose dots only add to what they carry in f32
 // NONE:       error: split_k_loop: split_k is 0
 // NONE:       hint: --param split_k=1

@@ -55,6 +55,14 @@ WRONG = {
     "dimension": (lego("reduce", "%x", T, ROW, 'kind = "add", dim = 2 : i64'), "dimensions 0 to 1"),
     "kind": (lego("reduce", "%x", T, ROW, 'kind = "mean", dim = 1 : i64'), "has the kind 'mean'"),
     "kind of floats": (lego("scan", "%x", T, T, 'kind = "or", dim = 1 : i64'), "elements of f32"),
+    "a part that does not divide": (
+        lego("extract_part", "%x, %c0", f"{T}, index", "tensor<3x8xf32>"),
+        r"of \[3, 8\] of a tile",
+    ),
+    "a part of another type": (
+        lego("extract_part", "%x, %c0", f"{T}, index", "tensor<2x8xf16>"),
+        "f16",
+    ),
     "no kind": (lego("reduce", "%x", T, ROW, "kind = 3 : i64, dim = 1 : i64"), "builtin.string"),
     "reduced shape": (
         lego("reduce", "%x", T, "tensor<4xf32>", 'kind = "add", dim = 1 : i64'),
