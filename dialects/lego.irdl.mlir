@@ -733,7 +733,7 @@ irdl.dialect @lego {
     %layout = irdl.base @lego::@layout
     %registers = irdl.any
     irdl.operands(buffer: %memref, index: variadic %index, parts: variadic %part,
-                  barrier: %barrier, cta: %i32)
+                  barrier: %barrier, slot: optional %index, cta: %i32)
     irdl.attributes {"layout" = %layout, "registers" = %registers}
   }
 

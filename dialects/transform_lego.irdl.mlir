@@ -151,7 +151,8 @@ irdl.dialect @transform_lego {
   }
 
   // Lets the tiles that the dots of loops multiply pass through ring buffers of `stages` stages, or of
-  // `outer_stages` in a loop around others.
+  // `outer_stages` in a loop around others; with `every_load = 1` all that threads have elements of
+  // their own of.
   irdl.operation @pipeline_loop {
     %op = irdl.is !transform.any_op
     %param = irdl.is !transform.param<i64>
@@ -168,11 +169,18 @@ irdl.dialect @transform_lego {
   }
 
   // Lets all threads start the copies of loops into rings so many `iterations` before the tiles are
-  // used; by default as many as the stages of each ring allow.
+  // used; by default as many as the stages of each ring allow. With `if_any = 1` there may be none.
   irdl.operation @copy_ahead {
     %op = irdl.is !transform.any_op
     %param = irdl.is !transform.param<i64>
     irdl.operands(loops: %op, parameters: variadic %param)
+  }
+
+  // Computes what follows from tiles in shared memory by arithmetic again behind reductions in
+  // loops, so that it needs no registers meanwhile.
+  irdl.operation @read_again {
+    %op = irdl.is !transform.any_op
+    irdl.operands(loops: %op)
   }
 
   // Divides the dots of loops along k into dots of `depth`, whose operands come from shared memory

@@ -33,7 +33,14 @@ from lego_mlir.compiler.options import Options
 from lego_mlir.compiler.pipelines import pipeline
 from lego_mlir.compiler.schedule_files import PLACED
 from lego_mlir.compiler.schedules import Schedule
-from lego_mlir.compiler.tile_stages import LOWERING, PLACING, check_steps, run_passes
+from lego_mlir.compiler.tile_stages import (
+    LOWERING,
+    PLACING,
+    check_crowds,
+    check_steps,
+    has_crowds,
+    run_passes,
+)
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir, native, object_of
@@ -144,8 +151,11 @@ class Compilation:
             hoist_sizes(module, self.source)
         context = module, self.layouts, self.source, self.options.target, self.step_check
         run_passes(PLACING, *context)
+        is_crowded = has_crowds(*context)
         if self.schedules.apply(module, PLACED, self.layouts):
             check_steps(*context)
+        if is_crowded:  # unless the schedule has made room
+            check_crowds(*context)
         return module
 
     def explain_tiles(self) -> list[str]:

@@ -14,6 +14,7 @@ from lego_mlir.mlir.tile_ir.kernels import TileKernel, tile_kernels
 from lego_mlir.mlir.tile_ir.step_check import StepCheck
 from lego_mlir.mlir.tile_ir.verifier import canonicalize_encodings, verify_tiles
 from lego_mlir.mlir.tile_passes.assign_layouts import assign_layouts
+from lego_mlir.mlir.tile_passes.assign_layouts.registers import check_registers, fits_registers
 from lego_mlir.mlir.tile_passes.fill_invalid import fill_invalid
 from lego_mlir.mlir.tile_passes.hoist_broadcasts import hoist_broadcasts
 from lego_mlir.mlir.tile_passes.insert_barriers import insert_barriers
@@ -75,6 +76,35 @@ def run_passes(
             if check is not None:
                 check.after(step.__name__, module)
         module.operation.verify()
+
+
+def has_crowds(
+    module: Any,
+    layouts: Layouts,
+    source: Source,
+    target: Target,
+    check: StepCheck | None = None,
+) -> bool:
+    """Return whether tiles of a kernel do not fit its registers; arguments as `run_passes`."""
+    with module.context:
+        return not all(map(fits_registers, tile_kernels(module, layouts, source, target)))
+
+
+def check_crowds(
+    module: Any,
+    layouts: Layouts,
+    source: Source,
+    target: Target,
+    check: StepCheck | None = None,
+) -> None:
+    """Check that the tiles of each kernel fit its registers; arguments as `run_passes`.
+
+    Raises:
+        LegoError: at the operation behind which they do not.
+    """
+    with module.context, ir.Location.unknown():
+        for kernel in tile_kernels(module, layouts, source, target):
+            check_registers(kernel)
 
 
 def check_steps(

@@ -34,6 +34,9 @@ MAX_NAMED_BARRIERS = 16
 """Named barriers of a CTA (PTX ISA 9.7.13.1, "barrier")."""
 
 # -------------------------------------------------------------------------- registers
+MAX_SM_THREADS = 2048
+"""Threads that a multiprocessor holds at once, of any target."""
+
 SM_REGISTERS = 65536
 """32-bit registers of a multiprocessor, all of which one CTA may have."""
 

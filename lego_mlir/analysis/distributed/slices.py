@@ -1,4 +1,4 @@
-"""Slices of tiles in registers: which of its registers a thread has a slice in."""
+"""Slices of tiles: of which registers a thread has one, and those that CTAs of a cluster hold."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from itertools import product
 
 import numpy as np
 
+from lego_mlir.analysis.distributed.factors import REPLICA
 from lego_mlir.analysis.distributed.layout import DistributedLayout
 from lego_mlir.hardware.limits import WARP_THREADS
 
@@ -55,3 +56,21 @@ def _slice_registers(
     wanted = piece.apply(cta, warp, lane, np.arange(piece.registers)).coordinates
     same = all((x == y + n).all() for x, y, n in zip(held, wanted, offsets, strict=True))
     return found.tolist() if same else None
+
+
+@lru_cache(maxsize=1 << 8)
+def slice_of_cta(layout: DistributedLayout) -> DistributedLayout | None:
+    """Return the layout of the slice of a tile that each CTA of a cluster holds.
+
+    CTA k holds slice k, and lays it out as every other CTA does its own.
+
+    Returns:
+        `None` if CTAs hold other elements than those of contiguous slices, or the same ones.
+    """
+    ctas, warps, lanes, registers = layout.places
+    shape = list(layout.shape)
+    for f in ctas:
+        if f.dim == REPLICA or f.span != shape[f.dim]:
+            return None
+        shape[f.dim] = f.stride
+    return DistributedLayout(tuple(shape), ((), warps, lanes, registers)) if ctas else layout

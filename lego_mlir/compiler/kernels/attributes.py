@@ -23,7 +23,7 @@ def launch_attributes(operations: Sequence[Any]) -> list[dict[str, Any]]:
         {
             name: a
             for name, a in named_attributes(op).items()
-            if name in (dialect.CLUSTER, dialect.PDL)
+            if name in (dialect.CLUSTER, dialect.CTAS_PER_SM, dialect.PDL)
         }
         for op in operations
         if op.name in ("gpu.launch", "gpu.launch_func")
@@ -72,10 +72,12 @@ def set_kernel_attributes(module: Any, attributes_of_launches: Sequence[dict[str
         if "nvvm.wgmma.fence.aligned" in names:
             # Beside a jump table ptxas serializes wgmma (C7509, "extern calls").
             entry.attributes["passthrough"] = ir.ArrayAttr.get([_without_jump_tables()])
-        if "nvvm.setmaxregister" in names:
-            # Without a bound on the blocks of a multiprocessor ptxas ignores it (C7508).
+        ctas = attributes.get(dialect.CTAS_PER_SM)
+        if ctas is not None or "nvvm.setmaxregister" in names:
+            # Without a bound on the blocks of a multiprocessor ptxas ignores the latter (C7508).
             i32 = ir.IntegerType.get_signless(32)
-            entry.attributes["nvvm.minctasm"] = ir.IntegerAttr.get(i32, 1)
+            count = 1 if ctas is None else ir.IntegerAttr(ctas).value
+            entry.attributes["nvvm.minctasm"] = ir.IntegerAttr.get(i32, count)
         if dialect.CLUSTER in attributes:
             blocks = ir.IntegerAttr(attributes[dialect.CLUSTER]).value
             entry.attributes["nvvm.cluster_dim"] = ir.DenseI32ArrayAttr.get([blocks, 1, 1])

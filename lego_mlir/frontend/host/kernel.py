@@ -27,6 +27,7 @@ from lego_mlir.frontend.host.parameters import (
     checked_params,
     cluster_size,
     cta_size,
+    occupancy,
     traced_argument,
 )
 from lego_mlir.frontend.host.python_errors import python_error
@@ -59,6 +60,7 @@ class Kernel(HostFunction):
         name: the function's; what an identifier of PTX cannot have is `_`.
         grid: CTAs along x, y and z; of a kernel with clusters, clusters along x.
         cluster: the CTAs of a cluster, which hold tiles together.
+        ctas_per_sm: the CTAs for which a multiprocessor has registers at least.
         block: threads of a CTA along x, y and z.
         warps: of a CTA, if the kernel is one on tiles; `None` for a kernel of threads.
         schedule: the schedule that maps tiles to threads and instructions, if any.
@@ -84,6 +86,7 @@ class Kernel(HostFunction):
         pdl: bool | Literal["wait"] = False,
         warps: int | None = None,
         cluster: int = 1,
+        ctas_per_sm: int = 1,
     ) -> None:
         if not isinstance(function, FunctionType):
             raise LegoError(
@@ -95,6 +98,7 @@ class Kernel(HostFunction):
         self.warps = warps
         self.block = cta_size(block, warps, name)
         self.cluster = cluster_size(cluster, warps, name)
+        self.ctas_per_sm = occupancy(ctas_per_sm, self.block, name)
         self.schedule = schedule
         self.params = checked_params(params or {}, schedule, name)
         self.explanation = explanation
@@ -190,7 +194,7 @@ class Kernel(HostFunction):
         script = None if self.schedule is None else read(self.schedule).text
         grid = tuple(map(str, self.grid))
         size = grid, self.cluster, self.block, self.warps
-        launch = *size, self.pdl, self.schedule, script, self.params
+        launch = *size, self.ctas_per_sm, self.pdl, self.schedule, script, self.params
         return self.name, launch, dict(self.parameters()), self.__wrapped__
 
     def _options(self, options: Options) -> Options:
@@ -243,9 +247,12 @@ class Kernel(HostFunction):
             attributes={"operandSegmentSizes": segments},
             regions=1,
         )
-        if self.cluster > 1:
-            i64 = ir.IntegerType.get_signless(64)
-            op.attributes[dialect.CLUSTER] = ir.IntegerAttr.get(i64, self.cluster)
+        i64 = ir.IntegerType.get_signless(64)
+        for name, count in (
+            (dialect.CLUSTER, self.cluster), (dialect.CTAS_PER_SM, self.ctas_per_sm),
+        ):  # fmt: skip
+            if count > 1:
+                op.attributes[name] = ir.IntegerAttr.get(i64, count)
         if self.pdl:
             op.attributes[dialect.PDL] = ir.UnitAttr.get()
         here = ir.Location.current
@@ -329,6 +336,7 @@ def kernel(
     block: Size | None = None,
     warps: int | None = None,
     cluster: int = 1,
+    ctas_per_sm: int = 1,
     reference: str | None = None,
     parameters: Mapping[str, Parameter] | None = None,
     schedule: str | None = None,
@@ -352,6 +360,8 @@ def kernel(
         cluster: with `warps`, the CTAs of a cluster, up to 16, which hold tiles together: for rows
             that are too long for one CTA. The grid counts clusters along x, and so does
             `lg.block_id()`. More than 8 need a GPU that has so large clusters.
+        ctas_per_sm: how many CTAs a multiprocessor is to hold at once, as far as registers go: a
+            thread gets no more than its share of them. Without it a thread has what it needs.
         reference: a known reference (`lego_mlir.runtime.references`) that `run` compares with.
         parameters: the types of the function's parameters, where they are not its annotations.
         schedule: the name or file of a schedule, which distributes tiles among threads.
@@ -386,4 +396,5 @@ def kernel(
         pdl,
         warps,
         cluster,
+        ctas_per_sm,
     )

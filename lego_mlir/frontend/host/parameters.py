@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping
-from math import lcm
+from math import lcm, prod
 from typing import Any
 
 from lego_mlir.diagnostics import LegoError, Location
@@ -15,7 +15,12 @@ from lego_mlir.frontend.host.launch_classes import NARROW_ELEMENTS, LaunchClass
 from lego_mlir.frontend.tensors import TensorValue
 from lego_mlir.frontend.trace import Trace, source_text
 from lego_mlir.frontend.values import Value
-from lego_mlir.hardware.limits import MAX_CLUSTER_CTAS, MAX_CTA_THREADS, WARP_THREADS
+from lego_mlir.hardware.limits import (
+    MAX_CLUSTER_CTAS,
+    MAX_CTA_THREADS,
+    MAX_SM_THREADS,
+    WARP_THREADS,
+)
 from lego_mlir.index import Int, Sym
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
@@ -67,6 +72,21 @@ def cluster_size(cluster: Any, warps: Any, name: str) -> int:
             hint="warps=4 instead of block= makes it a kernel on tiles",
         )
     return cluster
+
+
+def occupancy(ctas: Any, block: tuple[int, int, int], name: str) -> int:
+    """Return the CTAs for which a multiprocessor is to have registers.
+
+    Raises:
+        LegoError: it is no number of CTAs whose threads a multiprocessor can hold.
+    """
+    most = MAX_SM_THREADS // prod(block)
+    if type(ctas) is not int or not 1 <= ctas <= most:
+        raise LegoError(
+            f"kernel '{name}': ctas_per_sm is a number from 1 to {most}, of CTAs of {prod(block)} "
+            f"threads, not {ctas!r}"
+        )
+    return ctas
 
 
 def cta_size(block: Any, warps: Any, name: str) -> tuple[int, int, int]:

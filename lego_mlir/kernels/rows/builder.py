@@ -11,7 +11,8 @@
 
 A function names the values that it takes: arguments, what `load` returns (`row`, or the names of a
 dict), statistics, and `column_index`, `row_index` and `pick(argument, column)`. All of these are
-tiles that broadcast together, so that a function reads as if it were of one element.
+tiles that broadcast together, so that a function reads as if it were of one element. `finish` may
+take `<statistic>_terms`, too: what the element contributes to a statistic.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from lego_mlir.kernels.rows.bodies.persistent import (
     PARTIAL_COLUMNS,
     add_partial_sums,
     persistent_rows,
+    streamed_rows,
 )
 from lego_mlir.kernels.rows.bodies.rows import one_tile, rows_in_pieces, whole_rows
 from lego_mlir.kernels.rows.config import RowsConfig
@@ -48,6 +50,8 @@ class _Options(NamedTuple):
     in_place: bool
     cluster: int = 1
     pdl: bool = True
+    stages: int = 0
+    ctas_per_sm: int = 1
 
 
 _SUM_WARPS = 8
@@ -129,9 +133,10 @@ def _row_kernel(problem: RowsProblem, config: RowsConfig, name: str, options: _O
 
     arguments = {n: problem.tensor(n) for n in problem.arguments if n not in problem.column_sums}
     across = -(-problem.columns // config.columns) if problem.is_elementwise else 1
-    grid = (config.ctas, 1) if trace is persistent_rows else problem.grid(config.rows, across)
+    is_persistent = trace in (persistent_rows, streamed_rows)
+    grid = (config.ctas, 1) if is_persistent else problem.grid(config.rows, across)
     how = config.describe(problem.columns, is_elementwise=problem.is_elementwise)
-    options = options._replace(cluster=config.cluster, pdl=is_dependent(problem, config))
+    options = _of_config(options, config)._replace(pdl=is_dependent(problem, config))
     return _made(body, name, grid, config.warps, arguments, how, options)
 
 
@@ -139,6 +144,8 @@ def _trace_of(problem: RowsProblem, config: RowsConfig) -> Callable[..., None]:
     """Return the function that traces the body."""
     if problem.is_elementwise:
         return one_tile
+    if config.stages:
+        return streamed_rows
     if config.piece:
         return rows_in_pieces
     return persistent_rows if config.ctas else whole_rows
@@ -158,7 +165,8 @@ def _with_column_sums(
     pieces = 1 if is_together else -(-columns // adding.columns)
 
     def body(**tensors: Any) -> None:
-        persistent_rows(problem, adding, tensors, finishes=is_together)
+        trace = streamed_rows if adding.stages else persistent_rows
+        trace(problem, adding, tensors, finishes=is_together)
 
     arguments = {
         n: TensorType("f32", OrderBy(Row(*partial[n].shape))) if n in sums else problem.tensor(n)
@@ -167,7 +175,7 @@ def _with_column_sums(
     grid = (adding.ctas, pieces)
     how = f"a CTA adds up {adding.columns} columns; {adding.warps} warps"
     how = config.describe(columns) if is_together else how
-    shared = options._replace(cluster=adding.cluster)
+    shared = _of_config(options, adding)
     kernels = [_made(body, f"{problem.name}_sums", grid, adding.warps, arguments, how, shared)]
     if not is_together:  # last, for its output may be an input of the sums
         kernels.append(_row_kernel(problem, config, f"{problem.name}_rows", options))
@@ -187,6 +195,13 @@ def _with_column_sums(
         calls,
         parameters={n: problem.tensor(n) for n in problem.arguments},
         workspaces={totals[n]: w for n, w in partial.items()},
+    )
+
+
+def _of_config(options: _Options, config: RowsConfig) -> _Options:
+    """Return options with what a config says of the launch."""
+    return options._replace(
+        cluster=config.cluster, stages=config.stages, ctas_per_sm=config.ctas_per_sm
     )
 
 
@@ -216,5 +231,8 @@ def _made(
         exact_math=options.exact_math,
         in_place=options.in_place,
         cluster=options.cluster,
+        ctas_per_sm=options.ctas_per_sm,
         pdl=options.pdl,
+        schedule="streamed" if options.stages else None,
+        params={"stages": options.stages} if options.stages else None,
     )(body)

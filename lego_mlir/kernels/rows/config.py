@@ -25,6 +25,9 @@ class RowsConfig:
             with whole rows, whether what belongs to columns is loaded before statistics are
             computed.
         together: iterations whose rows have their statistics in one round trip.
+        stages: iterations whose rows a persistent CTA has in shared memory, where cp.async copies
+            them ahead, and from where each pass over a row reads it; 0 for rows in registers.
+        ctas_per_sm: CTAs for which a multiprocessor is to have registers.
         reason: why it was chosen.
     """
 
@@ -37,6 +40,8 @@ class RowsConfig:
     ctas: int = 0
     ahead: int = 0
     together: int = 1
+    stages: int = 0
+    ctas_per_sm: int = 1
     reason: str = "given"
 
     def __post_init__(self) -> None:
@@ -44,14 +49,20 @@ class RowsConfig:
             n = getattr(self, name)
             if type(n) is not int or n < 1 or n & (n - 1):
                 raise LegoError(f"RowsConfig: {name} is a power of two, not {n!r}")
-        for name, least in (("warps", 1), ("ctas", 0), ("ahead", 0), ("together", 1)):
+        least_of = {"warps": 1, "ctas": 0, "ahead": 0, "together": 1, "stages": 0, "ctas_per_sm": 1}
+        for name, least in least_of.items():
             n = getattr(self, name)
             if type(n) is not int or n < least:
                 raise LegoError(f"RowsConfig: {name} is an integer from {least} on, not {n!r}")
         if type(self.piece) is not int or self.piece < 0 or self.piece & (self.piece - 1):
             raise LegoError(f"RowsConfig: piece is 0 or a power of two, not {self.piece!r}")
 
-        if self.cluster > 1 and (self.piece or self.rows > 1):
+        if self.stages == 1 or (self.stages and not (self.ctas and self.piece)):
+            raise LegoError(
+                "RowsConfig: rows pass in pieces through 2 stages or more, of persistent CTAs",
+                hint="RowsConfig(rows=1, warps=8, piece=2, vector=8, ctas=132, stages=2)",
+            )
+        if self.cluster > 1 and (self.rows > 1 or (self.piece and not self.is_resident)):
             raise LegoError(
                 "RowsConfig: a cluster has one row, and all of it",
                 hint="RowsConfig(rows=1, warps=8, cluster=4)",
@@ -63,9 +74,27 @@ class RowsConfig:
         return self.warps * WARP_THREADS
 
     @property
+    def is_resident(self) -> bool:
+        """Whether the pieces of a row stay where they are, in registers or shared memory."""
+        return self.held or self.stages > 0
+
+    @property
     def columns(self) -> int:
         """The columns of a piece."""
-        return self.piece * self.vector * self.threads // self.rows
+        return self.piece * self.vector * self.cluster * self.threads // self.rows
+
+    def count(self, columns: int) -> int:
+        """Return the number of pieces of a row."""
+        return -(-columns // self.columns)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of a piece: vectors of a thread, threads, and elements of a vector.
+
+        That of the CTAs of a cluster has the CTAs before them.
+        """
+        ctas = (self.cluster,) if self.cluster > 1 else ()
+        return *ctas, self.piece, self.threads, self.vector
 
     def describe(self, columns: int, *, is_elementwise: bool = False) -> str:
         """Return a line for `explain`."""
@@ -75,13 +104,16 @@ class RowsConfig:
             count, rest = divmod(columns, self.columns)
             pieces = [f"{count} piece{'s' * (count > 1)} of {self.columns} columns"] * (count > 0)
             pieces += [f"one of {rest}"] * (rest > 0)
-            where = "in registers" if self.held else "read for each pass"
-            held = f"1 row a CTA, in {' and '.join(pieces)}, {where}"
+            where = "in registers" if self.is_resident else "read for each pass"
+            who = f"cluster of {self.cluster} CTAs" if self.cluster > 1 else "CTA"
+            held = f"1 row a {who}, in {' and '.join(pieces)}, {where}"
         elif self.cluster > 1:
             held = f"1 row a cluster of {self.cluster} CTAs, in registers"
         else:
             held = f"{self.rows} row{'s' * (self.rows > 1)} a CTA, in registers"
-        if self.ctas and not self.piece:
+        if self.stages:
+            held = held.replace("in registers", f"{self.stages} stages in shared memory")
+        if self.ctas and (self.stages or not self.piece):
             what = "cluster" if self.cluster > 1 else "CTA"
             held += f", {self.ctas} persistent {what}s" + f", {self.ahead} ahead" * (self.ahead > 0)
         return f"{held}; {self.warps} warps ({self.reason})"

@@ -14,6 +14,7 @@ from typing import NamedTuple
 from lego_mlir.hardware.limits import MAX_ACCESS_BYTES, WARP_THREADS
 from lego_mlir.kernels.rows.config import RowsConfig
 from lego_mlir.kernels.rows.problem import RowsProblem
+from lego_mlir.kernels.rows.streams import choose_stream
 
 _WARPS, _MANY_WARPS, _MOST_WARPS = 4, 8, 16
 
@@ -79,6 +80,9 @@ _CTA_BYTES, _FEW_CTAS = 8192, 8192
 """Bytes that a CTA moves, and CTAs of a launch, up to which dependent launches cost no time: with
 them CTAs begin every 1.2 ns at most."""
 
+_LONG_TILE = 8192
+"""Columns of a row beyond which its tiles are of more threads."""
+
 _GROUP_VECTOR = 8
 """Elements of a thread in a piece of a row that has groups."""
 
@@ -111,6 +115,11 @@ def _choose_long(problem: RowsProblem, *, clusters: bool) -> RowsConfig:
     """Return the config of long rows: in pieces, or divided among the CTAs of a cluster."""
     inputs, n, is_wide = len(problem.loaded_elementwise), problem.columns, _size(problem) >= 4
     by_column = len(problem.loaded_by_column)
+    stream = None
+    if clusters and not problem.column_sums:
+        stream = choose_stream(problem)
+    if stream is not None:
+        return stream
     many = problem.many_rows * _WARPS * WARP_THREADS >= _BUSY_THREADS
     if many and by_column > 1 and len(problem.stats) > 1 and inputs == 1:
         # Reductions wait for all threads, then for what belongs to columns: many CTAs are best.
@@ -202,7 +211,8 @@ def _pieces(
 def _choose_tile(problem: RowsProblem) -> RowsConfig:
     """Return the config of a kernel that computes each element by itself."""
     piece = max(1, 8 // len(problem.elementwise))
-    warps = _WARPS if len(problem.elementwise) < 3 else _MOST_WARPS
+    is_long = problem.columns > _LONG_TILE
+    warps = _WARPS if len(problem.elementwise) < 3 and not is_long else _MOST_WARPS
     elements = piece * problem.vector * warps * WARP_THREADS
     rows = max(1, elements // max(4, 1 << (problem.columns - 1).bit_length()))
     return RowsConfig(rows, warps, piece, problem.vector, reason="each element by itself")
@@ -212,7 +222,11 @@ def _choose_sums(problem: RowsProblem, *, clusters: bool) -> RowsConfig:
     """Return the config of a kernel that adds up columns beside what it computes of rows."""
     size = _size(problem)
     row = problem.columns * size
-    table = _SUMS[min(2, len(problem.column_sums)), min(4, max(2, size))]
+    kind = min(2, len(problem.column_sums)), min(4, max(2, size))
+    stream = choose_stream(problem) if clusters else None
+    if stream is not None:
+        return stream
+    table = _SUMS[kind]
     found = next((loop for loop in table if row <= loop.longest), None)
     all_threads = found.warps * WARP_THREADS if found else 0
     threads = _threads(row, found.held) if found else 0

@@ -34,6 +34,13 @@ COLUMN_INDEX, ROW_INDEX, PICK, GROUPED, UNIFORM = (
 )  # fmt: skip
 """What every function may name beside the values of its kernel."""
 
+_TERMS = "_terms"
+
+
+def terms_of(stat: str) -> str:
+    """Return the name by which `finish` takes what each element contributes to a statistic."""
+    return stat + _TERMS
+
 
 @dataclass(frozen=True, slots=True)
 class Argument:
@@ -197,6 +204,12 @@ class RowsProblem:
         """The inputs that have a number for each column."""
         given = (n for n, a in self.arguments.items() if a.per == COLUMN)
         return tuple(n for n in given if n not in self.column_sums)
+
+    @cached_property
+    def used_terms(self) -> tuple[str, ...]:
+        """The statistics of whose terms `finish` makes outputs."""
+        taken = names_of(self.finish) if self.finish is not None else ()
+        return tuple(name for name in self.stats if terms_of(name) in taken)
 
     @cached_property
     def vector(self) -> int:

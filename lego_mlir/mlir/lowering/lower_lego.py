@@ -277,12 +277,12 @@ class _Lowering:
             located(self.source, op, lambda: lower_copy(source, target))
 
     def send_parts(self, op: Any, layout: Layout) -> None:
-        (buffer,), operands, parts, (barrier,), (cta,) = tiles.segments_of(op)
+        (buffer,), operands, parts, (barrier,), slot, (cta,) = tiles.segments_of(op)
         registers = check_registers(op, layout, self.source)
         memory = self.parts_memory(op, layout, buffer, operands)
         check_parts(op, [part.type for part in parts], (), buffer, registers, self.source)
         with ir.InsertionPoint(op), op.location:
-            located(self.source, op, lambda: send(memory, parts, barrier, cta))
+            located(self.source, op, lambda: send(memory, parts, barrier, cta, *slot))
 
     def load_matrices(self, op: Any, layout: Layout) -> None:
         (buffer,), operands = tiles.segments_of(op)

@@ -27,6 +27,7 @@ from typing import Any
 from lego_mlir.analysis.buffer_lifetimes import BufferLifetime, assign_offsets
 from lego_mlir.hardware.limits import (
     MAX_ACCESS_BYTES,
+    MAX_SM_THREADS,
     RESERVED_SHARED_BYTES,
     SM_REGISTERS,
     WARP_THREADS,
@@ -47,9 +48,6 @@ from lego_mlir.mlir.modules import operations_in
 from lego_mlir.mlir.tile_ir.kernels import TileKernel
 from lego_mlir.mlir.tile_passes.live_registers import Spans, live_registers, spans_in
 from lego_mlir.mlir.to_nvvm.shared_memory import LEAST_ALIGNMENT, TargetMemory
-
-_SM_THREADS = 2048
-"""The most threads of a multiprocessor, of any target."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +108,7 @@ def _free_bytes(kernel: TileKernel, spans: Spans) -> int:
     """Return the bytes that a CTA may have if as many CTAs run as their registers allow."""
     threads = WARP_THREADS * kernel.warps
     by_registers = SM_REGISTERS // max(1, live_registers(spans))
-    ctas = max(1, min(_SM_THREADS, by_registers) // threads)
+    ctas = max(1, min(MAX_SM_THREADS, by_registers) // threads)
     return kernel.target.optin_shared_bytes // ctas - RESERVED_SHARED_BYTES
 
 
@@ -119,10 +117,12 @@ def _buffer(kernel: TileKernel, op: Any, spans: Spans) -> _Buffer:
     kind = allocated_type(op, kernel.layouts.of(op), kernel.source)
     uses = [spans[ancestor_in(op.block, user)] for user in users_of(op.results[0])]
     first = min((start for start, _ in uses), default=0)
-    if any(u.name == tiles.SEND_PARTS for u in users_of(op.results[0])):
+    sends = [u for u in users_of(op.results[0]) if u.name == tiles.SEND_PARTS]
+    if sends:
         first = 0  # another CTA of the cluster may be there already, and send
     last = max((end for _, end in uses), default=0)
-    if dialect.GUARDED in op.attributes:  # copies into it are on their way when nobody waits
+    # Copies into it are on their way when nobody waits, or other CTAs are iterations ahead.
+    if dialect.GUARDED in op.attributes or any(map(tiles.has_slots, sends)):
         first, last = 0, max(end for _, end in spans.values())
     alignment = dialect.alignment_in(op.attributes, LEAST_ALIGNMENT)
     if not 0 < alignment <= DYNAMIC_ALIGNMENT or alignment & (alignment - 1):

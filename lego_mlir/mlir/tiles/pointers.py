@@ -61,8 +61,12 @@ def beyond(pointer: Any, distance: int) -> Any:
 
 def in_cluster(pointer: Any) -> Any:
     """Cast a pointer to the CTA's shared memory to one to the cluster's."""
-    kind = ir.Type.parse(f"!llvm.ptr<{CLUSTER}>")
-    return _made("llvm.addrspacecast", kind, pointer)
+    return _made("llvm.addrspacecast", cluster_pointer(), pointer)
+
+
+def cluster_pointer() -> Any:
+    """Return the type of a pointer to the cluster's shared memory."""
+    return ir.Type.parse(f"!llvm.ptr<{CLUSTER}>")
 
 
 def i32_constant(n: int) -> Any:

@@ -12,7 +12,9 @@ from lego_mlir import data
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "schedules.md"
 
 
-NAMES = ["hmma", "wgmma", "pipelined", "overlapped", "persistent", "attention", "cp_async"]
+NAMES = [
+    "hmma", "wgmma", "pipelined", "overlapped", "persistent", "attention", "cp_async", "streamed",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -8,9 +8,10 @@ from typing import Any
 
 from lego_mlir import frontend as lg
 from lego_mlir.algebra import ceildiv
+from lego_mlir.index import minimum
 from lego_mlir.kernels.rows import problem as words
 from lego_mlir.kernels.rows.bodies.piece import Piece, as_dtype
-from lego_mlir.kernels.rows.bodies.rows import finish_whole
+from lego_mlir.kernels.rows.bodies.rows import finish_pieces, finish_whole
 from lego_mlir.kernels.rows.config import RowsConfig
 from lego_mlir.kernels.rows.problem import Function, RowsProblem
 
@@ -88,6 +89,76 @@ def persistent_rows(
     for name, tile in zip(functions, found[unrolled * len(ahead) :], strict=True):
         total = lg.sum(tile, axis=0, keepdims=True)
         tensors[name].tile(1, total.shape[1])[first, number] = total
+
+
+def streamed_rows(
+    problem: RowsProblem,
+    config: RowsConfig,
+    tensors: Mapping[str, Any],
+    *,
+    finishes: bool = True,
+) -> None:
+    """Trace a persistent CTA, or cluster, whose rows come through stages in shared memory.
+
+    Arguments as those of `persistent_rows`; it finishes always. A row is in pieces, so that what is
+    computed of it needs few registers at a time. The loop carries the sums of columns, and what
+    belongs to the next row, which are numbers in registers.
+    """
+    first, rows = lg.block_id("x"), tensors[problem.loaded_elementwise[0]].shape[0]
+    functions, count = problem.column_sums, config.count(problem.columns)
+    ahead = [n for n in problem.loaded_by_row if problem.arguments[n].per == words.ROW]
+
+    def row_of(iteration: Any) -> Any:
+        return iteration * config.ctas + first
+
+    def there(row: Any) -> Any:
+        """Return a row that there is; of a number of rows that the launch knows it is masked."""
+        return row if problem.rows is None else row.below(problem.rows)
+
+    def pieces_of(row: Any, known: Mapping[str, Any]) -> list[Piece]:
+        return [
+            Piece(problem, config.shape, tensors, row, k, {**known, **fixed[k]})
+            for k in range(count)
+        ]
+
+    fixed: list[dict[str, Any]] = [{} for _ in range(count)]
+    for piece, own in zip(pieces_of(first, {}), fixed, strict=True):
+        own.update((name, piece.value(name)) for name in problem.loaded_by_column)
+
+    def fetch(iteration: Any) -> tuple[Any, ...]:
+        piece, *_ = pieces_of(there(minimum(row_of(iteration), rows - 1)), {})
+        return tuple(lg.fill(piece.value(name), 0) for name in ahead)
+
+    def step(iteration: Any, *before: Any) -> tuple[Any, ...]:
+        pieces = pieces_of(there(row_of(iteration)), dict(zip(ahead, before, strict=False)))
+        for piece in pieces:
+            for name in problem.loaded_elementwise:
+                piece.value(name)
+        following, sums = fetch(iteration + 1), list(before[len(ahead) :])
+
+        def add(number: int, piece: Piece) -> None:
+            for k, function in enumerate(functions.values(), number * len(functions)):
+                sums[k] = added_to(sums[k], piece, function)
+
+        finish_pieces(problem, pieces, config, add)
+        return (*following, *sums)
+
+    def added_to(before: Any, piece: Piece, function: Function) -> Any:
+        return before + lg.fill(piece.call(function), 0.0)
+
+    zero: Any = lg.zeros(config.shape, "f32")
+    zero = lg.fill(zero, 0.0)
+    start = [*fetch(0), *[zero] * (count * len(functions))]
+    trips = (rows + config.ctas - 1 - first) // config.ctas
+    if not start:
+        for iteration in lg.loop(trips):
+            step(iteration)
+        return
+    totals = iter(lg.fold(trips, tuple(start))(step)[len(ahead) :])
+    for k in range(count):
+        for name in functions:
+            whole = lg.fill(next(totals), 0.0).reshape(1, config.columns)
+            tensors[name].tile(1, config.columns)[first, k] = whole
 
 
 def add_partial_sums(tensors: Mapping[str, Any], sums: Mapping[str, str]) -> None:

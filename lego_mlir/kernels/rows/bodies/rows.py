@@ -14,14 +14,16 @@ from lego_mlir import frontend as lg
 from lego_mlir.kernels.rows.bodies.piece import Piece, Values
 from lego_mlir.kernels.rows.bodies.statistics import (
     across_threads,
+    across_together,
     added,
     flat,
     identities,
     named,
+    rebased,
     reduced_together,
 )
 from lego_mlir.kernels.rows.config import RowsConfig
-from lego_mlir.kernels.rows.problem import RowsProblem, Stat
+from lego_mlir.kernels.rows.problem import RowsProblem, Stat, terms_of
 
 
 def whole_rows(problem: RowsProblem, config: RowsConfig, tensors: Mapping[str, Any]) -> None:
@@ -42,9 +44,17 @@ def finish_whole(problem: RowsProblem, pieces: Sequence[Piece]) -> None:
             known[name] = value
     for piece, known in zip(pieces, stats, strict=True):
         if problem.finish is not None:
-            piece.store(piece.call(problem.finish, known))
+            piece.store(piece.call(problem.finish, with_terms(problem, piece, known)))
         if problem.results is not None:
             piece.store_results(piece.call(problem.results, known))
+
+
+def with_terms(problem: RowsProblem, piece: Piece, stats: Values) -> Values:
+    """Return the statistics of a row, and the terms of them that `finish` takes."""
+    terms = {
+        terms_of(name): piece.call(problem.stats[name].map, stats) for name in problem.used_terms
+    }
+    return {**stats, **terms}
 
 
 def one_tile(problem: RowsProblem, config: RowsConfig, tensors: Mapping[str, Any]) -> None:
@@ -57,32 +67,78 @@ def one_tile(problem: RowsProblem, config: RowsConfig, tensors: Mapping[str, Any
 
 def rows_in_pieces(problem: RowsProblem, config: RowsConfig, tensors: Mapping[str, Any]) -> None:
     """Trace a CTA that has a row in pieces: in registers, or read again for each pass over it."""
-    row, shape = lg.block_id(), (config.piece, config.threads, config.vector)
+    row = lg.block_id()
 
     def at(number: Any) -> Piece:
-        return Piece(problem, shape, tensors, row, number)
+        return Piece(problem, config.shape, tensors, row, number)
 
     if config.held:
-        held = [at(number) for number in range(-(-problem.columns // config.columns))]
-        stats = _of_held(problem, held, config.threads)
+        held = [at(number) for number in range(config.count(problem.columns))]
+        if config.cluster > 1:
+            finish_pieces(problem, held, config)
+            return
+        stats = _of_held(problem, held, config)
     else:
         held = []
         stats = _of_read(problem, at, config)
     if problem.finish is not None:
         finish = problem.finish
         for piece in held or _read(at, problem.columns, config.columns):
-            piece.store(piece.call(finish, stats))
+            piece.store(piece.call(finish, with_terms(problem, piece, stats)))
     if problem.results is not None:
         piece = at(0)
         piece.store_results(piece.call(problem.results, stats))
 
 
-def _of_held(problem: RowsProblem, held: Sequence[Piece], threads: int) -> Values:
+def finish_pieces(
+    problem: RowsProblem,
+    pieces: Sequence[Piece],
+    config: RowsConfig,
+    also: Callable[[int, Piece], None] = lambda number, piece: None,
+) -> None:
+    """Compute and store the outputs of a row in pieces that stay where they are.
+
+    Args:
+        problem: the kernel.
+        pieces: of the row.
+        config: its tiles.
+        also: what is done with each piece, and its number, when its outputs are stored.
+
+    Each thread has statistics of its own elements, and of these all threads combine as many as
+    possible in one trip. What is stored of an element may follow from what a statistic has of it,
+    which is then not computed again.
+    """
+    stats: Values = {}
+    terms: list[Values] = [{} for _ in pieces]
+    for together in problem.passes:
+        chosen = {name: problem.stats[name] for name in together}
+        lanes: Values = {}
+        for name in together:
+            alone = {name: Stat(chosen[name].map, chosen[name].op)}
+            own = identities(alone, config.shape)
+            for piece in pieces:
+                own = added(alone, piece, own, {**stats, **lanes})
+            lanes |= own
+        found = across_together(chosen, lanes)
+        for name in set(together) & set(problem.used_terms):
+            for piece, known in zip(pieces, terms, strict=True):
+                term = piece.call(chosen[name].map, {**stats, **lanes})
+                known[terms_of(name)] = rebased(chosen, name, {**lanes, name: term}, found)
+        stats |= found
+    for number, (piece, known) in enumerate(zip(pieces, terms, strict=True)):
+        if problem.finish is not None:
+            piece.store(piece.call(problem.finish, {**stats, **known}))
+        also(number, piece)
+    if problem.results is not None:
+        pieces[0].store_results(pieces[0].call(problem.results, stats))
+
+
+def _of_held(problem: RowsProblem, held: Sequence[Piece], config: RowsConfig) -> Values:
     """Return the statistics of a row whose pieces stay in registers, one after the other."""
     stats: Values = {}
     for name, stat in problem.stats.items():
         alone = {name: Stat(stat.map, stat.op)}
-        lanes = identities(alone, threads)
+        lanes = identities(alone, config.shape)
         for piece in held:
             lanes = added(alone, piece, lanes, stats)
         stats |= across_threads(alone, lanes)
@@ -101,7 +157,7 @@ def _of_read(problem: RowsProblem, at: Callable[[Any], Piece], config: RowsConfi
         ) -> tuple[Any, ...]:
             return flat(added(chosen, at(number), named(chosen, carried), stats).values())
 
-        carried = flat(identities(chosen, config.threads).values())
+        carried = flat(identities(chosen, config.shape).values())
         if whole:
             carried = lg.fold(whole, carried)(step)
         if rest:

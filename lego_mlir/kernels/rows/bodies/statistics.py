@@ -57,9 +57,15 @@ def reduced_together(stat: Stat, several: Sequence[Any]) -> list[Any]:
     return list(found)
 
 
-def identities(stats: Mapping[str, Stat], threads: int) -> Values:
-    """Return the statistics of no elements, for each thread."""
-    shape = (1, threads, 1)
+LOCAL, ACROSS = (-3, -1), (-4, -2)
+"""The dimensions of a piece along which one thread has its elements, and along which threads have
+theirs; without clusters the first of the latter is left out."""
+
+
+def identities(stats: Mapping[str, Stat], piece: Sequence[int]) -> Values:
+    """Return the statistics of no elements, for each thread that has some of a piece."""
+    *ctas, _, threads, _ = piece
+    shape = (*ctas, 1, threads, 1)
     return {
         name: _each(stat, lambda n: lg.full(shape, n, _type_of(n))) for name, stat in stats.items()
     }
@@ -84,23 +90,54 @@ def added(chosen: Mapping[str, Stat], piece: Piece, before: Values, known: Value
         if isinstance(stat.op, Combination):
             several = zip(mapped, stat.op.identity, strict=True)
             filled = tuple(lg.fill(tile, number) for tile, number in several)
-            after[name] = stat.op.function(before[name], reduced(stat, filled, (0, 2)))
+            after[name] = stat.op.function(before[name], reduced(stat, filled, LOCAL))
             continue
         _, combine, identity = _REDUCTIONS[stat.op]
-        old = _rebased(chosen, name, before, after)
-        after[name] = combine(old, reduced(stat, lg.fill(mapped, identity), (0, 2)))
+        old = rebased(chosen, name, before, after)
+        after[name] = combine(old, reduced(stat, lg.fill(mapped, identity), LOCAL))
     return after
 
 
 def across_threads(chosen: Mapping[str, Stat], lanes: Values) -> Values:
-    """Return the statistics of a row, of those of each thread."""
+    """Return the statistics of a row, of those of each thread, one after the other."""
     found: Values = {}
     for name, stat in chosen.items():
-        found[name] = reduced(stat, _rebased(chosen, name, lanes, found), 1)
+        found[name] = reduced(stat, rebased(chosen, name, lanes, found), _across(lanes))
     return found
 
 
-def _rebased(chosen: Mapping[str, Stat], name: str, before: Values, after: Values) -> Any:
+def across_together(chosen: Mapping[str, Stat], lanes: Values) -> Values:
+    """Return the statistics of a row, of those of each thread, as many as possible in one trip.
+
+    Where one depends on another, each thread's is less its own value of that, so that two are
+    combined when both are less the combined value.
+    """
+    values = flat(lanes.values())
+    if len(chosen) == 1 or len(values) > _TOGETHER:
+        return across_threads(chosen, lanes)
+
+    def function(a: Any, b: Any) -> Any:
+        first, second, found = named(chosen, a), named(chosen, b), Values()
+        for name, stat in chosen.items():
+            pair = (rebased(chosen, name, x, found) for x in (first, second))
+            if isinstance(stat.op, Combination):
+                found[name] = stat.op.function(*pair)
+            else:
+                found[name] = _REDUCTIONS[stat.op][1](*pair)
+        return flat(found.values())
+
+    identity = flat(_each(stat, lambda number: number) for stat in chosen.values())
+    found = lg.reduce(function, values, _across(lanes), identity=identity, keepdims=True)
+    return named(chosen, found)
+
+
+def _across(lanes: Values) -> tuple[int, ...]:
+    """Return the dimensions along which threads have statistics of their own."""
+    tile = next(iter(flat(lanes.values())))
+    return ACROSS if len(tile.shape) == len(LOCAL) + len(ACROSS) else ACROSS[1:]
+
+
+def rebased(chosen: Mapping[str, Stat], name: str, before: Values, after: Values) -> Any:
     """Return a statistic as it is with later values of the one that it depends on."""
     stat = chosen[name]
     bases = [n for n in names_of(stat.map) if n in chosen]

@@ -75,6 +75,7 @@ from lego_mlir.mlir.dialect.tile_operations.parts import (
 from lego_mlir.mlir.dialect.tile_operations.readers import (
     dim_of,
     divisor_of,
+    has_slots,
     identity_of,
     instruction_of,
     is_in_bounds,
@@ -187,6 +188,7 @@ __all__ = [
     "fill",
     "full",
     "gather",
+    "has_slots",
     "identity_of",
     "in_range",
     "instruction_of",

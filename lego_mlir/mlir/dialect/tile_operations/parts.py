@@ -123,6 +123,7 @@ def send_parts(
     registers: Sequence[tuple[int, int, int]],
     barrier: Any,
     cta: Any,
+    slot: Any | None = None,
 ) -> None:
     """Build a store into the shared memory of another CTA of the cluster.
 
@@ -134,10 +135,12 @@ def send_parts(
         registers: the register factors, as of `load_parts`.
         barrier: an mbarrier in shared memory; that of the other CTA counts the bytes.
         cta: the other CTA's rank in the cluster, an i32.
+        slot: which of several mbarriers it is, of an exchange that alternates between slots.
     """
-    segments = [1, len(index), len(parts), 1, 1]
+    slots = [] if slot is None else [slot]
+    segments = [1, len(index), len(parts), 1, len(slots), 1]
     attributes = _parts_attributes(layout, registers, segments)
-    build(SEND_PARTS, [], [buffer, *index, *parts, barrier, cta], attributes, None)
+    build(SEND_PARTS, [], [buffer, *index, *parts, barrier, *slots, cta], attributes, None)
 
 
 def load_matrices(

@@ -122,3 +122,9 @@ def word_of(op: Any) -> int:
 def value_of(op: Any) -> Any:
     """Return the attribute of the number of a lego.fill."""
     return op.attributes[VALUE]
+
+
+def has_slots(op: Any) -> bool:
+    """Return whether a lego.send_parts is one of an exchange that alternates between slots."""
+    *_, slots, _ = segments_of(op)
+    return bool(slots)

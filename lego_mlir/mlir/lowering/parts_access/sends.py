@@ -2,6 +2,7 @@
 
     %there = mapa %here, %cta                       the same address in the other CTA
     st.async [%there], %value, [%barrier_there]     and its bytes count at the barrier there
+    mbarrier.arrive [%barrier_there]                of an exchange in a loop
 
 The instructions are PTX: MLIR has no operation for them.
 
@@ -18,18 +19,23 @@ from lego_mlir.mlir.bindings import arith, ir, vector
 from lego_mlir.mlir.lowering.parts_access.lanes import grouped, lanes_of
 from lego_mlir.mlir.lowering.parts_access.plan import PartsMemory, Plan, bytes_of
 
+_MBARRIER_BYTES = 8
+
 _REGISTERS = {4: "r", 8: "l"}
 """The constraint of a register, by the bytes of an element."""
 
 
-def send(memory: PartsMemory, parts: Sequence[Any], barrier: Any, cta: Any) -> None:
+def send(
+    memory: PartsMemory, parts: Sequence[Any], barrier: Any, cta: Any, slot: Any | None = None
+) -> None:
     """Build the stores of parts into the memory of another CTA.
 
     Args:
         memory: where they go; it has the same address there.
         parts: the values.
-        barrier: the mbarrier, a memref of one element in shared memory.
+        barrier: the mbarriers, a memref in shared memory.
         cta: the other CTA's rank, an i32.
+        slot: the number of the mbarrier, an index; the first by default.
 
     Raises:
         LegoError: elements have other sizes than 4 or 8 bytes, or one of them may not exist.
@@ -41,18 +47,17 @@ def send(memory: PartsMemory, parts: Sequence[Any], barrier: Any, cta: Any) -> N
     if any(truth is not True for truth in plan.truths.values()):
         raise LegoError(f"the layout '{memory.layout}' does not have all elements that are sent")
     lanes = lanes_of(parts)
-    signal = _in_cta(_address(barrier), cta)
+    signal = _in_cta(_beyond(_address(barrier), slot, _MBARRIER_BYTES), cta)
     start = _address(memory.flat)
     for group in plan.groups.values():
         for access in group:
             sent = [lanes[registers[0]] for registers in access.lanes]
             (value,) = grouped(sent, [plan.unit(access)])
             words = _words(value, len(sent), size)
-            i32 = ir.IntegerType.get_signless(32)
-            offset = _made("arith.index_cast", i32, plan.offset(access))
-            distance = arith.MulIOp(offset, arith.ConstantOp(i32, size).result).result
-            target = _in_cta(arith.AddIOp(start, distance).result, cta)
+            target = _in_cta(_beyond(start, plan.offset(access), size), cta)
             _store(target, words, signal, size)
+    if slot is not None:
+        _asm("mbarrier.arrive.shared::cluster.b64 _, [$0];", "r,~{memory}", [signal])
 
 
 def _store(target: Any, words: Sequence[Any], signal: Any, size: int) -> None:
@@ -85,6 +90,15 @@ def _address(buffer: Any) -> Any:
     """Build the address of a buffer in the shared memory of its CTA, an i32."""
     at = _made("memref.extract_aligned_pointer_as_index", ir.IndexType.get(), buffer)
     return _made("arith.index_cast", ir.IntegerType.get_signless(32), at)
+
+
+def _beyond(start: Any, count: Any | None, size: int) -> Any:
+    """Build the address behind so many elements, an index, of a size in bytes."""
+    if count is None:
+        return start
+    offset = _made("arith.index_cast", start.type, count)
+    distance = arith.MulIOp(offset, arith.ConstantOp(start.type, size).result).result
+    return arith.AddIOp(start, distance).result
 
 
 def _in_cta(address: Any, cta: Any) -> Any:

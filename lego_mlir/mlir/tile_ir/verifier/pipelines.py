@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from math import prod
 from typing import Any
 
+from lego_mlir.analysis.distributed.slices import slice_of_cta
 from lego_mlir.analysis.shared_tiles import transposed_tile
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.mlir import dialect
@@ -15,6 +17,8 @@ from lego_mlir.mlir.tile_ir.kernels import TileKernel
 from lego_mlir.mlir.tile_ir.types import (
     is_shared_tile,
     is_shared_type,
+    is_tile,
+    layout_of,
     shared_layout_in,
     shared_layout_of,
 )
@@ -41,8 +45,10 @@ DOTS = (tiles.DOT, pipelines.DOT_ASYNC)
 def check_shared_type(kernel: TileKernel, kind: Any, op: Any) -> None:
     """Check the encoding of a tile in shared memory.
 
+    Where the CTAs of a cluster hold tiles together, each has a slice of the tile there.
+
     Raises:
-        LegoError: it is no bijective layout of the tile's shape.
+        LegoError: it is no bijective layout of the tile's shape, or of that of a slice.
     """
     try:
         layout = shared_layout_in(kind)
@@ -52,7 +58,7 @@ def check_shared_type(kernel: TileKernel, kind: Any, op: Any) -> None:
         ) from None
     assert layout is not None
     shape = tuple(ir.RankedTensorType(kind).shape)
-    if layout.symbols or tuple(layout.dims) != shape or layout.is_partial:
+    if layout.symbols or not _has_slices(shape, layout.dims, kernel.ctas) or layout.is_partial:
         raise kernel.source.error(
             f"a tile {list(shape)} in shared memory has the layout '{layout}' of "
             f"{list(layout.dims)}",
@@ -60,6 +66,13 @@ def check_shared_type(kernel: TileKernel, kind: Any, op: Any) -> None:
             hint="it maps the index of each element, and no more, to the element's offset",
         )
     kernel.layouts.verified(layout, op.location)
+
+
+def _has_slices(shape: Sequence[int], dims: Sequence[Any], ctas: int) -> bool:
+    """Return whether so many slices with these sizes make a tile."""
+    if len(dims) != len(shape) or any(n % int(d) for n, d in zip(shape, dims, strict=True)):
+        return False
+    return prod(shape) == ctas * prod(map(int, dims))
 
 
 def check_shared_tiles(c: Checked) -> None:
@@ -79,6 +92,7 @@ def check_shared_tiles(c: Checked) -> None:
                 lambda: "from shared memory to shared memory",
                 "convert the tile to registers first",
             )
+            _check_slices(c)
         case tiles.TRANSPOSE:
             _check_view(c)
         case dialect.STORE:
@@ -93,6 +107,20 @@ def check_shared_tiles(c: Checked) -> None:
                 lambda: "has an accumulator in shared memory",
                 "accumulators are in registers",
             )
+
+
+def _check_slices(c: Checked) -> None:
+    """Check that each CTA reads its own slice of a tile in shared memory."""
+    (source,), (result,) = c.op.operands, c.op.results
+    memory, registers = shared_layout_of(source), layout_of(result) if is_tile(result) else None
+    if memory is None or registers is None:
+        return
+    own = slice_of_cta(registers)
+    c.require(
+        own is not None and own.shape == tuple(memory.dims),
+        lambda: "reads elements that other CTAs of the cluster have in shared memory",
+        "each CTA has a slice, and reads that",
+    )
 
 
 def _check_view(c: Checked) -> None:

@@ -93,7 +93,12 @@ def check_ring_run(kernel: TileKernel) -> None:
     unknown = 1 + sum(map(pipelines.stages_of, rings))
     grid = [_number(x) or 1 for x in launch_sizes(kernel.launch)[:3]]
     for at in {(0, 0, 0), tuple(n - 1 for n in grid)}:
-        ids = {"block_id": at, "grid_dim": tuple(grid), "block_dim": (1, 1, 1)}
+        ids = {
+            "block_id": at,
+            "cluster_id": (at[0] // kernel.cluster, *at[1:]),
+            "grid_dim": tuple(grid),
+            "block_dim": (1, 1, 1),
+        }
         values = _Scalars(unknown)
         arguments = list(kernel.body.arguments)
         for names, numbers in ((arguments[:3], at), (arguments[6:9], grid)):

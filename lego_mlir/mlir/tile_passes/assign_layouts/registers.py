@@ -66,10 +66,10 @@ def check_registers(kernel: TileKernel) -> None:
     Raises:
         LegoError: names the largest tile, how large it may be, and how many warps would do.
     """
-    pressure = fullest(kernel)
-    limit = thread_registers(kernel.warps)
-    if pressure is None or pressure.registers <= limit:
+    pressure = _crowd(kernel)
+    if pressure is None:
         return
+    limit = thread_registers(kernel.warps)
     largest = max(pressure.tiles, key=registers_of)
     shapes = ", ".join(f"{shape_text(t)} ({registers_of(t)})" for t in pressure.tiles)
     enough = _enough_warps(kernel.warps, pressure)
@@ -86,6 +86,18 @@ def check_registers(kernel: TileKernel) -> None:
         pressure.op.location,
         hint="what fits: " + ", or ".join(words) if words else "use smaller tiles",
     )
+
+
+def fits_registers(kernel: TileKernel) -> bool:
+    """Return whether the tiles of a kernel fit the registers of its threads."""
+    return _crowd(kernel) is None
+
+
+def _crowd(kernel: TileKernel) -> Pressure | None:
+    """Return the fullest point of a kernel if its tiles do not fit there."""
+    pressure = fullest(kernel)
+    is_crowd = pressure is not None and pressure.registers > thread_registers(kernel.warps)
+    return pressure if is_crowd else None
 
 
 def fullest(kernel: TileKernel) -> Pressure | None:

@@ -21,6 +21,7 @@ from lego_mlir.mlir.tile_passes.fill_invalid.conditions import (
     Some,
     Stretched,
     Viewed,
+    is_everywhere,
     strongest,
 )
 
@@ -42,7 +43,8 @@ class Masks:
         Raises:
             LegoError: a condition differs from one turn of a loop to another.
         """
-        ordered = sorted(strongest(domain), key=_order)
+        given = frozenset(c for c in domain if not is_everywhere(frozenset([c])))
+        ordered = sorted(strongest(given), key=_order)
         found = None
         for condition in ordered:
             mask = self._mask(condition, shape, at)

@@ -190,7 +190,7 @@ class _Placement:
             else:
                 self._met[key] = meeting(a, b, same_time=same_time)
         level = self._met[key]
-        if not self._is_of_cluster(access):
+        if not self._is_of_cluster(access) or _alternates(first, access):
             level = min(level, Meeting.CTA)
         return Meeting.NONE if level <= synced else level
 
@@ -235,6 +235,17 @@ class _Placement:
         if op not in self._divergent:
             self._divergent[op] = is_divergent(self._kernel, op)
         return self._divergent[op]
+
+
+def _alternates(read: Access, access: Access) -> bool:
+    """Return whether an exchange sends while its last bytes, in its other room, are still read.
+
+    It sends to the room of these again when all CTAs have sent once more, which they do behind
+    their reads if a barrier of the CTA stands there (`lower_tiles.exchanges`).
+    """
+    op = access.op
+    is_same = read.region.buffer == access.region.buffer
+    return bool(op.name == tiles.SEND_PARTS and is_same and tiles.has_slots(op))
 
 
 def _joined(*states: _State) -> _State:

@@ -12,8 +12,8 @@ from lego_mlir.mlir.layouts import layout_attribute
 from lego_mlir.mlir.tile_ir.types import bytes_of
 from lego_mlir.mlir.tile_passes.lower_tiles import build
 
-_SHARED, _CLUSTER = 3, 7
-"""Address spaces of LLVM's NVPTX back end: shared memory of the CTA, and of the cluster."""
+_SHARED = 3
+"""The address space of shared memory in LLVM's NVPTX back end."""
 
 _WORKGROUP = "#gpu.address_space<workgroup>"
 
@@ -63,16 +63,6 @@ def address(buffer: Any, layout: Layout, index: Sequence[Any], shift: int = 0) -
 def as_pointer(at: Any) -> Any:
     """Build the pointer to shared memory of an address, an i32."""
     return build.make("llvm.inttoptr", ir.Type.parse(f"!llvm.ptr<{_SHARED}>"), at)
-
-
-def in_cluster(pointer: Any) -> Any:
-    """Build the pointer to the cluster's shared memory of one to the CTA's."""
-    return build.make("llvm.addrspacecast", cluster_pointer(), pointer)
-
-
-def cluster_pointer() -> Any:
-    """Return the type of a pointer to the cluster's shared memory."""
-    return ir.Type.parse(f"!llvm.ptr<{_CLUSTER}>")
 
 
 def by_rank(kind: Any, numbers: Sequence[int], rank: Any) -> Any:

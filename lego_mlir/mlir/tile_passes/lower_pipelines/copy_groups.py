@@ -68,6 +68,7 @@ class CopyGroups:
 
     def __init__(self, kernel: TileKernel, rings: set[Any], in_groups: set[Any]) -> None:
         self._rings = rings
+        self._order = _Order()
         self._numbers = list(_walked(kernel, kernel.body, rings)) if rings else []
         self._last_of_group = {ring: self._last_ring(ring, in_groups) for ring in in_groups}
         self._groups = set(self._last_of_group.values())
@@ -86,9 +87,9 @@ class CopyGroups:
 
     def _is_first(self, wait: Any) -> bool:
         """Return whether no other wait of these rings stands right before one."""
-        found = _previous(wait)
+        found = self._order.previous(wait)
         while found is not None and found.name.startswith(_BETWEEN):
-            found = _previous(found)
+            found = self._order.previous(found)
         return found is None or not self._is_wait(found)
 
     def _needs_barrier(self, acquire: Any) -> bool:
@@ -137,13 +138,13 @@ class CopyGroups:
     def _last_commit(self, commit: Any, in_groups: set[Any]) -> Any:
         """Return the last commit behind one of tiles with its number, with only copies between."""
         numbers, last = self._of(commit), commit
-        op = _next(commit)
+        op = self._order.next(commit)
         while op is not None and op.name.startswith((*_BETWEEN, *pipelines.PRODUCES)):
             if op.name == pipelines.COMMIT and op.operands[0] in in_groups:
                 if numbers is None or numbers.number(op) != numbers.number(commit):
                     break
                 last = op
-            op = _next(op)
+            op = self._order.next(op)
         return last
 
     def _of(self, op: Any) -> RingNumbers | None:
@@ -155,7 +156,7 @@ class CopyGroups:
     def _together(self, wait: Any) -> list[Any]:
         """Return a wait, and those right behind it."""
         found, op = [wait], wait
-        while (op := _next(op)) is not None:
+        while (op := self._order.next(op)) is not None:
             if self._is_wait(op):
                 found.append(op)
             elif not op.name.startswith(_BETWEEN):
@@ -166,7 +167,7 @@ class CopyGroups:
         """Return the last wait that is always executed before an acquire; `None` if unknown."""
         op = acquire
         while True:
-            before = _previous(op)
+            before = self._order.previous(op)
             if before is None:
                 op = op.parent.operation
                 if op.name != _BRANCH:
@@ -188,7 +189,7 @@ def end_of_tile(commit: Any) -> Any:
     is_branch = around.name == _BRANCH and not any(
         len(block.operations) > 1 for block in around.regions[1].blocks
     )
-    return _next(around if is_branch else commit)
+    return _Order().next(around if is_branch else commit)
 
 
 def _walked(kernel: TileKernel, block: Any, rings: set[Any]) -> Iterator[RingNumbers]:
@@ -217,13 +218,24 @@ def _commits(ring: Any) -> list[Any]:
     return [use.owner.operation for use in ring.uses if use.owner.name == pipelines.COMMIT]
 
 
-def _next(op: Any) -> Any | None:
-    listed = [each.operation for each in op.block.operations]
-    at = listed.index(op) + 1
-    return listed[at] if at < len(listed) else None
+class _Order:
+    """The operations of blocks in order, as they are when a block is first asked for."""
 
+    def __init__(self) -> None:
+        self._listed: dict[Any, list[Any]] = {}
 
-def _previous(op: Any) -> Any | None:
-    listed = [each.operation for each in op.block.operations]
-    at = listed.index(op)
-    return listed[at - 1] if at else None
+    def next(self, op: Any) -> Any | None:
+        """Return the operation behind one in its block."""
+        listed, at = self._find(op)
+        return listed[at + 1] if at + 1 < len(listed) else None
+
+    def previous(self, op: Any) -> Any | None:
+        """Return the operation before one in its block."""
+        listed, at = self._find(op)
+        return listed[at - 1] if at else None
+
+    def _find(self, op: Any) -> tuple[list[Any], int]:
+        if op.block not in self._listed:
+            self._listed[op.block] = [each.operation for each in op.block.operations]
+        listed = self._listed[op.block]
+        return listed, listed.index(op)

@@ -19,9 +19,9 @@ from lego_mlir.mlir.tile_passes.lower_pipelines.addresses import (
     address,
     allocate_guarded,
     as_pointer,
-    cluster_pointer,
 )
 from lego_mlir.mlir.tile_passes.lower_tiles import build
+from lego_mlir.mlir.tiles.pointers import cluster_pointer
 
 _BARRIER_BYTES = 8
 _TICKS = 10_000_000

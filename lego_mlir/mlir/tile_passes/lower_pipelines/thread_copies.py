@@ -22,6 +22,7 @@ import numpy as np
 
 from lego_mlir.algebra import Layout
 from lego_mlir.analysis.distributed import DistributedLayout
+from lego_mlir.analysis.distributed.slices import slice_of_cta
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
@@ -56,7 +57,14 @@ def check_thread_copy(kernel: TileKernel, copy: Any) -> None:
             f"{kernel.target.name} has no cp.async", hint="--target=sm_80, or another engine"
         )
     access = _access(kernel, copy)
-    *_, nearest = register_factors(_divided(access, role_of(kernel, copy))) or [(0, 1, 1)]
+    divided = _divided(kernel, copy, role_of(kernel, copy))
+    own, shared = slice_of_cta(divided), shared_layout_in(pipelines.tile_type_of(copy.operands[0]))
+    if own is None or shared is None or own.shape != tuple(shared.dims):
+        raise LegoError(
+            "the CTAs of a cluster would copy other elements than those of their slices",
+            hint="a slice is of the slowest dimension in memory that CTAs divide",
+        )
+    *_, nearest = register_factors(divided) or [(0, 1, 1)]
     dim, count, stride = nearest
     is_near = access.order and dim == access.order[-1] and stride == 1
     width = (count if is_near else 1) * access.element_bytes
@@ -93,9 +101,11 @@ class ThreadCopies:
             LegoError: cp.async cannot copy the tile.
         """
         check_thread_copy(self._kernel, op)
-        divided = _divided(_access(self._kernel, op), role)
+        divided = _divided(self._kernel, op, role)
+        own = slice_of_cta(divided)
+        assert own is not None  # `check_thread_copy` has seen to it
         threads = self._of(role)
-        at = threads.coordinates(divided)
+        at, to = threads.coordinates(divided), threads.coordinates(own)
         _, _, source, *operands = list(op.operands)
         dims = slice_of(op)
         for dim, x in zip(dims, at, strict=True):
@@ -108,7 +118,7 @@ class ThreadCopies:
                 op.attributes[dialect.LAYOUT],
                 [(dims[dim], n, stride) for dim, n, stride in factors],
                 buffer,
-                [stage, *at],
+                [stage, *to],
                 layout_attribute(layout),
                 [(1 + dim, n, stride) for dim, n, stride in factors],
             )
@@ -116,9 +126,18 @@ class ThreadCopies:
     def through_registers(
         self, op: Any, role: Role, buffer: Any, layout: Layout, stage: Any
     ) -> None:
-        """Build the load and the store of a tile; arguments as `asynchronous`."""
+        """Build the load and the store of a tile; arguments as `asynchronous`.
+
+        Raises:
+            LegoError: the CTAs of a cluster have slices of the tile.
+        """
+        if self._kernel.ctas > 1:
+            raise LegoError(
+                "the CTAs of a cluster copy slices of a tile by cp.async",
+                hint='engine = "cp.async"',
+            )
         kind = ir.RankedTensorType(pipelines.tile_type_of(op.operands[0]))
-        divided = layout_attribute(_divided(_access(self._kernel, op), role).layout)
+        divided = layout_attribute(_divided(self._kernel, op, role).layout)
         placed = ir.RankedTensorType.get(kind.shape, kind.element_type, divided)
         attributes = {name: op.attributes[name] for name in (dialect.LAYOUT, dialect.SLICE)}
         tile = dialect.load(placed, op.operands[2], list(op.operands)[3:], attributes)
@@ -137,9 +156,9 @@ class ThreadCopies:
         return self._threads[role.op]
 
 
-def _divided(access: TileAccess, role: Role) -> DistributedLayout:
+def _divided(kernel: TileKernel, copy: Any, role: Role) -> DistributedLayout:
     """Return which thread of a role copies which element, each once a thread."""
-    return without_copies(access.coalesced(len(role.warps), 1))
+    return without_copies(_access(kernel, copy).coalesced(len(role.warps), kernel.ctas))
 
 
 def _access(kernel: TileKernel, copy: Any) -> TileAccess:

@@ -1,7 +1,10 @@
 """What the exchanges between the CTAs of a cluster need besides their data: barriers, and order.
 
-Each exchange has an mbarrier in every CTA, which counts the bytes that arrive there. At the begin
-of the kernel
+Each exchange has an mbarrier in every CTA, which counts the bytes that arrive there. One in a loop
+has two, and two places for its bytes, and takes them by turns: who sends for the next iteration
+disturbs nobody who still reads what this one has sent. Senders arrive at the mbarrier, too, behind
+what their CTA has read: who sends for the iteration after that has waited for them. So CTAs do not
+wait for one another between iterations. At the begin of the kernel
 
     scf.if %is_first {
       mbarrier.init %full, 1                            and for an exchange that comes once,
@@ -28,6 +31,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lego_mlir.algebra import OrderBy, Row
+from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.buffer_users import ancestor_in
 from lego_mlir.mlir.dialect import tile_operations as tiles
@@ -41,7 +45,9 @@ from lego_mlir.mlir.tiles.pointers import pointer
 if TYPE_CHECKING:
     from lego_mlir.mlir.tile_passes.lower_tiles.threads import Threads
 
-_ONE = OrderBy(Row(1))
+_SLOTS = 2
+"""The mbarriers of an exchange in a loop, and the places for its bytes."""
+
 _TICKS = 10_000_000
 """Nanoseconds that mbarrier.try_wait may suspend the thread."""
 
@@ -55,41 +61,68 @@ class Exchange:
     """One exchange.
 
     Attributes:
-        barrier: the mbarrier, a memref.
+        barrier: the mbarriers, a memref.
         size: the bytes that each CTA gets.
-        parity: a private memref of one i32, the parity of the barrier's phase; `None` for an
-            exchange that comes once.
+        sends: how often threads send to each CTA.
+        count: a private memref of one i32, how often it has come; `None` for an exchange that
+            comes once.
+        slot: the number of the mbarrier, an index; `None` for an exchange that comes once.
         buffers: what the bytes are stored in.
         waiting: the operation that waits for them.
     """
 
     barrier: Any
     size: int
-    parity: Any | None
+    sends: int
+    count: Any | None
+    slot: Any | None = None
     buffers: Sequence[Any] = ()
     waiting: Any = None
 
+    def begin(self, is_first: Any) -> None:
+        """Build what comes before the sends of an exchange in a loop.
+
+        Args:
+            is_first: whether the thread is the first of its CTA.
+        """
+        number = build.make("memref.load", build.i32(), self.count, build.index(0))
+        low = build.binary("andi", number, build.constant(build.i32(), _SLOTS - 1))
+        self.slot = build.make("arith.index_cast", ir.IndexType.get(), low)
+        self.slot.owner.attributes[dialect.BOUNDS] = dialect.bounds_attribute([_SLOTS])
+        with where(is_first):
+            self.expect()
+
     def expect(self) -> None:
         """Build the announcement of the bytes, which one thread makes."""
-        nvvm.mbarrier_arrive_expect_tx(self._pointer(), build.constant(build.i32(), self.size))
+        nvvm.mbarrier_arrive_expect_tx(
+            self._pointer(self.slot), build.constant(build.i32(), self.size)
+        )
 
     def initialize(self) -> None:
-        """Build the begin of the barrier, by one thread."""
-        nvvm.mbarrier_init(self._pointer(), build.constant(build.i32(), 1))
-        if self.parity is None:
+        """Build the begin of the barriers, by one thread."""
+        arrivals = 1 if self.count is None else 1 + self.sends
+        for slot in range(self.slots):
+            nvvm.mbarrier_init(self._pointer(slot), build.constant(build.i32(), arrivals))
+        if self.count is None:
             self.expect()
+
+    @property
+    def slots(self) -> int:
+        """The number of its mbarriers."""
+        return 1 if self.count is None else _SLOTS
 
     def wait(self, buffers: Sequence[Any]) -> None:
         """Build the wait for all bytes, by all threads, before they load from the buffers."""
         self.buffers = buffers
-        at = [build.index(0)]
         parity = build.constant(build.i32(), 0)
-        if self.parity is not None:
-            parity = build.make("memref.load", build.i32(), self.parity, *at)
-            other = build.binary("xori", parity, build.constant(build.i32(), 1))
-            ir.Operation.create("memref.store", operands=[other, self.parity, *at])
+        if self.count is not None:
+            at, one = [build.index(0)], build.constant(build.i32(), 1)
+            number = build.make("memref.load", build.i32(), self.count, *at)
+            following = build.binary("addi", number, one)
+            ir.Operation.create("memref.store", operands=[following, self.count, *at])
+            parity = build.binary("andi", build.binary("shrui", number, one), one)
         ticks = build.constant(build.i32(), _TICKS)
-        self.waiting = nvvm.mbarrier_try_wait_parity(self._pointer(), parity, ticks)
+        self.waiting = nvvm.mbarrier_try_wait_parity(self._pointer(self.slot), parity, ticks)
 
     def overlap(self) -> None:
         """Move the wait, and what is computed of what it waits for, behind stores that follow."""
@@ -110,8 +143,8 @@ class Exchange:
             for op in reversed(delayed):
                 op.move_after(last)
 
-    def _pointer(self) -> Any:
-        return pointer(self.barrier, _ONE, [0])
+    def _pointer(self, slot: Any | None) -> Any:
+        return pointer(self.barrier, OrderBy(Row(self.slots)), [slot or 0])
 
 
 class Exchanges:
@@ -125,31 +158,32 @@ class Exchanges:
         self._threads = threads
         self._made: list[Exchange] = []
 
-    def begin(self, size: int) -> Exchange:
+    def begin(self, size: int, sends: int) -> Exchange:
         """Begin an exchange at the insertion point.
 
         Args:
             size: the bytes that each CTA gets.
+            sends: how often threads send to each CTA.
         """
         repeats = self._is_in_loop()
         i64 = ir.IntegerType.get_signless(64)
-        parity = None
+        count = None
         with self._threads.entry:
-            barrier = allocate(layout_attribute(_ONE), i64)
+            slots = _SLOTS if repeats else 1
+            barrier = allocate(layout_attribute(OrderBy(Row(slots))), i64)
             if repeats:
                 kind = ir.MemRefType.get([1], build.i32())
-                parity = ir.Operation.create(
+                count = ir.Operation.create(
                     "memref.alloca",
                     results=[kind],
                     attributes={"operandSegmentSizes": ir.DenseI32ArrayAttr.get([0, 0])},
                 ).result
                 zero = build.constant(build.i32(), 0)
-                ir.Operation.create("memref.store", operands=[zero, parity, build.index(0)])
-        exchange = Exchange(barrier, size, parity)
+                ir.Operation.create("memref.store", operands=[zero, count, build.index(0)])
+        exchange = Exchange(barrier, size, sends, count)
         self._made.append(exchange)
         if repeats:
-            with where(self._threads.is_first()):
-                exchange.expect()
+            exchange.begin(self._threads.is_first())
         return exchange
 
     def finish(self) -> None:

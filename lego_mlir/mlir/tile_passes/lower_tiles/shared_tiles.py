@@ -31,6 +31,7 @@ from lego_mlir.algebra import Layout
 from lego_mlir.analysis.distributed import DistributedLayout
 from lego_mlir.analysis.distributed.conversions.matrices import Matrices, plan_matrices
 from lego_mlir.analysis.distributed.conversions.shared_access import holds_rows, plan_store
+from lego_mlir.analysis.distributed.slices import slice_of_cta
 from lego_mlir.analysis.shared_tiles import transposed_tile
 from lego_mlir.mlir.dialect import tile_operations as tiles
 from lego_mlir.mlir.emit import nvvm
@@ -126,17 +127,18 @@ def load_shared(
     attribute = layout_attribute(tile.layout)
     first = tuple(offsets or [0] * layout.rank)
     size = bytes_of(tile.element)
-    if matrix_instructions(threads.kernel.target).load:
+    if layout.ctas == 1 and matrix_instructions(threads.kernel.target).load:
         for matrices in _matrices(layout, tile.layout, len(tile.index), first, size):
             index = [*tile.index, *_beyond(threads.coordinates(matrices.rows), first)]
             return load_by_matrices(layout, tile.element, tile.buffer, attribute, matrices, index)
-    own = without_copies(layout)
+    own = slice_of_cta(without_copies(layout))
+    assert own is not None  # the verifier has seen to it
     outer = len(tile.index)
     factors = [(outer + dim, n, stride) for dim, n, stride in register_factors(own)]
     index = [*tile.index, *_beyond(threads.coordinates(own), first)]
     kinds = part_types(own, tile.element)
     parts = tiles.load_parts(kinds, tile.buffer, index, attribute, factors, in_bounds=True)
-    return repeated(Fragment(own, tuple(parts)), layout)
+    return repeated(Fragment(without_copies(layout), tuple(parts)), layout)
 
 
 def _beyond(index: Sequence[Any], offsets: Sequence[int]) -> list[Any]:

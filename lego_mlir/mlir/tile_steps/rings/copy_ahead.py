@@ -55,7 +55,7 @@ def copy_ahead(step: TransformStep) -> list[list[Any]]:
         if acquires:
             _CopiesAhead(step, loop, acquires, ahead).build()
             found += 1
-    if loops and not found:
+    if loops and not found and not step.number("if_any", 0):
         raise step.error(
             "no loop fills a ring",
             loops[0][1],

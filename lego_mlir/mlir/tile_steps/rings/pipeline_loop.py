@@ -22,13 +22,18 @@ becomes
 Each load has a ring of `stages` stages, or of `outer_stages` in a loop around others. The program
 is right, but nothing overlaps yet: `split_roles` lets another role copy ahead. The layout in shared
 memory is that of a conversion to shared memory, if there is one, else the widest swizzle that fits.
+With `every_load = 1` all tiles of which threads have elements of their own pass through rings, and
+are waited for together.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from math import prod
 from typing import Any
 
-from lego_mlir.algebra import Layout
+from lego_mlir.algebra import Layout, OrderBy, Row
+from lego_mlir.hardware.limits import WARP_THREADS
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.dialect import pipeline_operations as pipelines
@@ -71,11 +76,15 @@ def pipeline_loop(step: TransformStep) -> list[list[Any]]:
     outer = step.number("outer_stages", stages)
     if outer < 1:
         raise step.misuse(f"outer_stages is {outer}", hint=step.option("outer_stages", 1))
+    every = step.number("every_load", 0) != 0
+    is_chosen = _is_large if every else _feeds_dot
     found = loops_of(step)
     loops = [loop for _, loop in found]
     each = [outer if _has_loops(loop) else stages for loop in loops]
-    made = [_pipeline(step, kernel, loops, k, each[k]) for k, (kernel, _) in enumerate(found)]
-    if loops and not any(made):
+    made = [
+        _pipeline(step, kernel, loops, k, each[k], is_chosen) for k, (kernel, _) in enumerate(found)
+    ]
+    if loops and not any(made) and not every:
         raise step.error(
             "no load in the body of this loop goes to a dot",
             loops[0],
@@ -85,18 +94,26 @@ def pipeline_loop(step: TransformStep) -> list[list[Any]]:
 
 
 def _pipeline(
-    step: TransformStep, kernel: TileKernel, loops: list[Any], which: int, stages: int
+    step: TransformStep,
+    kernel: TileKernel,
+    loops: list[Any],
+    which: int,
+    stages: int,
+    is_chosen: Callable[[TileKernel, Any], bool],
 ) -> int:
     """Rewrite one of several loops; return how many rings it has got."""
     loop = loops[which]
     block = body_of(loop)
-    loads = [op for op in operations_of(block) if op.name == dialect.LOAD and _feeds_dot(op)]
+    loads = [op for op in operations_of(block) if op.name == dialect.LOAD and is_chosen(kernel, op)]
     if not loads:
         return 0
     with ir.InsertionPoint(loads[0]), loop.location:
         number = number_of(step, kernel, loads[0], loops)
+    first = None
+    if is_chosen is _is_large:  # tiles that are waited for together need one barrier
+        first = first_of([op for load in loads for op in users_in(load.results[0], block)])
     for load in loads:
-        _through_ring(step, kernel, load, number, stages)
+        _through_ring(step, kernel, load, number, stages, first)
     return len(loads)
 
 
@@ -105,7 +122,14 @@ def _has_loops(loop: Any) -> bool:
     return any(op.name == loop.name for op in operations_of(body_of(loop)))
 
 
-def _feeds_dot(load: Any) -> bool:
+def _is_large(kernel: TileKernel, load: Any) -> bool:
+    """Return whether threads have elements of their own of a loaded tile, and it may be copied."""
+    if not is_tile(load.results[0]) or not _is_zero(load.attributes.get(dialect.OTHER)):
+        return False
+    return prod(shape_of(load.results[0])) >= kernel.ctas * kernel.warps * WARP_THREADS
+
+
+def _feeds_dot(kernel: TileKernel, load: Any) -> bool:
     """Return whether a loaded tile is an operand of a dot.
 
     It may be converted, transposed, or of another type before.
@@ -123,16 +147,27 @@ def _feeds_dot(load: Any) -> bool:
 
 
 def _through_ring(
-    step: TransformStep, kernel: TileKernel, load: Any, number: Any, stages: int
+    step: TransformStep,
+    kernel: TileKernel,
+    load: Any,
+    number: Any,
+    stages: int,
+    first: Any | None = None,
 ) -> None:
-    """Replace a load by its way through a ring."""
+    """Replace a load by its way through a ring; the wait stands before `first`, or the first use.
+
+    Raises:
+        LegoError: what is loaded beyond the tensor is not 0.
+    """
     (tile,) = load.results
-    if dialect.OTHER in load.attributes and not _is_zero(load.attributes[dialect.OTHER]):
+    if not _is_zero(load.attributes.get(dialect.OTHER)):
         raise step.error(
             "copies 0 where a tensor has no elements, and this load has another number there",
             load,
         )
     shared = _shared_layout(kernel, load)
+    if first is not None and kernel.ctas == 1 and prod(shape_of(tile)) == max(shape_of(tile)):
+        shared = OrderBy(Row(*shape_of(tile)))  # one row: no dot reads it across
     kind = shared_tile_type(shape_of(tile), element_of(tile), shared)
     outermost = in_block(load, kernel.body)
     with ir.InsertionPoint(outermost), load.location:
@@ -143,7 +178,7 @@ def _through_ring(
         attributes = (load.attributes[dialect.LAYOUT], load.attributes[dialect.SLICE])
         pipelines.copy_async(ring, number, buffer, origin, *attributes, engine="plain")
         pipelines.commit(ring, number)
-    first = first_of(list(users_in(tile, load.block)))
+    first = first or first_of(list(users_in(tile, load.block)))
     with ir.InsertionPoint(first), first.location:
         waited = pipelines.wait(ring, number)
         _replace(tile, waited)
@@ -153,8 +188,8 @@ def _through_ring(
     step.erase(load)
 
 
-def _is_zero(attribute: Any) -> bool:
-    return getattr(attribute, "value", None) == 0
+def _is_zero(attribute: Any | None) -> bool:
+    return attribute is None or getattr(attribute, "value", None) == 0
 
 
 def _shared_layout(kernel: TileKernel, load: Any) -> Layout:
@@ -183,7 +218,10 @@ def _replace(tile: Any, shared: Any) -> None:
             user.erase()
         else:
             if in_registers is None:
-                in_registers = tiles.convert(tile.type, shared)
+                block = shared.owner.operation.block
+                first = first_of([in_block(user, block), *users_in(tile, block)])
+                with ir.InsertionPoint(first):
+                    in_registers = tiles.convert(tile.type, shared)
             user.operands[use.operand_number] = in_registers
 
 

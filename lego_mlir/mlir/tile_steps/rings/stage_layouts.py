@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from lego_mlir.algebra import Layout, OrderBy, Row
+from lego_mlir.analysis.distributed.slices import slice_of_cta
 from lego_mlir.analysis.shared_tiles import swizzled_tile
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.tile_ir.kernels import TileKernel
 from lego_mlir.mlir.tile_ir.open_sizes import typical
 from lego_mlir.mlir.tile_ir.operations import slice_of
-from lego_mlir.mlir.tile_ir.types import bytes_of
+from lego_mlir.mlir.tile_ir.types import bytes_of, layout_of
 from lego_mlir.mlir.tile_passes.assign_layouts.memory_anchors import memory_order
 
 
@@ -22,8 +23,16 @@ def stage_layout(kernel: TileKernel, access: Any, shape: Sequence[int]) -> Layou
     Args:
         kernel: the kernel.
         access: the lego.load or lego.store, which says how its elements lie in memory.
-        shape: of the tile.
+        shape: of the tile. A stage has room for the slice of each CTA that holds the tile.
     """
+    if kernel.ctas > 1:
+        found = layout_of([*access.results, access.operands[0]][0])
+        own = None if found is None else slice_of_cta(found)
+        if own is None:
+            raise LegoError(
+                "the CTAs of a cluster do not divide this tile into slices, so rings cannot have it"
+            )
+        return OrderBy(Row(*own.shape))
     (buffer,) = [x for x in access.operands if isinstance(x.type, ir.MemRefType)]
     layout = typical(kernel.layouts.of(access), buffer)
     order = memory_order(layout, slice_of(access), tuple(shape))

@@ -17,6 +17,7 @@ from lego_mlir.analysis.distributed import (
     block,
     broadcast,
     broadcast_registers,
+    coalesced,
     joined,
     mma_accumulator,
     reduced,
@@ -29,7 +30,7 @@ from lego_mlir.analysis.distributed import (
     unsqueezed,
     wgmma_accumulator,
 )
-from lego_mlir.analysis.distributed.slices import slice_registers
+from lego_mlir.analysis.distributed.slices import slice_of_cta, slice_registers
 from lego_mlir.diagnostics import LegoError
 
 
@@ -191,3 +192,22 @@ def test_errors() -> None:
     )
     with pytest.raises(LegoError, match="would cut 3 registers, which hold elements 2 apart"):
         reshaped(whole, (6, 4))
+
+
+@given(st.sampled_from([1, 2, 4, 8]), st.sampled_from([1, 2, 6]), st.sampled_from([64, 512, 1000]))
+def test_slices_of_ctas_lie_one_after_another(ctas: int, rows: int, columns: int) -> None:
+    """CTA k holds slice k, and in it what every other CTA holds of its own."""
+    layout = coalesced((rows, columns), 4, 2, ctas=ctas)
+    own = slice_of_cta(layout)
+    if own is None:
+        assert max(f.size for f in layout.places[0]) < ctas or layout.replicas > 1
+        return
+    assert own.ctas == 1
+    assert prod(own.shape) * ctas == rows * columns
+    threads = np.ix_(range(ctas), range(2), range(32), range(layout.registers))
+    whole = layout.apply(*threads).coordinates
+    part = own.apply(0, *threads[1:]).coordinates
+    for x, y, n, size in zip(whole, part, own.shape, layout.shape, strict=True):
+        first = np.asarray(x) - y
+        assert (first % n == 0).all()
+        assert first.max() < size

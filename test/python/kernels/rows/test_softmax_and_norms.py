@@ -24,9 +24,11 @@ PIECES = [
     (1, 2, 0, 1, False, 4),
     (1, 4, 0, 1, False, 1, 1, 2),
     (1, 4, 0, 1, False, 2, 2, 1),
+    (1, 2, 1, 4, True, 2),
+    (1, 2, 2, 4, False, 2, 1, 0, 1, 2),
 ]
-"""Configs of rows in pieces, of which the last is not full, of rows that a cluster divides, and of
-rows of persistent CTAs and clusters."""
+"""Configs of rows in pieces, of which the last is not full, of rows that a cluster divides, of rows
+of persistent CTAs and clusters, and of rows in pieces in clusters: in registers, and in stages."""
 
 
 def random(shape: Any, dtype: str, scale: float = 1.0) -> Any:

@@ -9,8 +9,7 @@
     %y = "lego.load_parts"(%room, %j) {layout = #M, ...}
 
 The barrier counts bytes, so that no thread waits for more than what it reads. It begins before the
-kernel's body (`clusters.py`), and its parity follows the exchanges in a loop. `insert_barriers` has
-the barrier of the cluster that stands between a loop's iterations.
+kernel's body (`exchanges.py`). In a loop there are two barriers and two rooms, taken by turns.
 
 Source: PTX ISA, "st.async" and "mbarrier".
 """
@@ -22,7 +21,8 @@ from math import prod
 from typing import Any
 
 from lego_mlir.algebra import Layout, OrderBy, RegP, Row
-from lego_mlir.analysis.distributed import Place
+from lego_mlir.algebra.multibuffer import multibuffered
+from lego_mlir.analysis.distributed import DistributedLayout, Place
 from lego_mlir.analysis.distributed.conversions.clusters import OfCluster
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.dialect import tile_operations as tiles
@@ -30,6 +30,7 @@ from lego_mlir.mlir.layouts import layout_attribute
 from lego_mlir.mlir.tile_ir.types import bytes_of
 from lego_mlir.mlir.tile_passes.lower_tiles import build
 from lego_mlir.mlir.tile_passes.lower_tiles.conversions.shuffles import from_words, to_words
+from lego_mlir.mlir.tile_passes.lower_tiles.exchanges import Exchange
 from lego_mlir.mlir.tile_passes.lower_tiles.fragments import (
     Fragment,
     of_elements,
@@ -58,12 +59,12 @@ def gather(held: Sequence[Fragment], pieces: OfCluster, threads: Threads) -> lis
         The tiles in the layout `pieces.target`.
     """
     sent = [once(_sendable(tile)) for tile in held]
-    memory = _memory(pieces)
-    attribute = layout_attribute(memory)
-    buffers = [allocate(attribute, tile.element) for tile in sent]
     size = prod(pieces.target.shape) * sum(bytes_of(tile.element) for tile in sent)
-    exchange = threads.exchanges.begin(size)
-    _send(sent, buffers, attribute, exchange.barrier, pieces, threads)
+    sends = len(sent) * prod(sent[0].layout.shape) // sent[0].layout.registers
+    exchange = threads.exchanges.begin(size, sends)
+    attribute = layout_attribute(multibuffered(_memory(pieces), exchange.slots))
+    buffers = [allocate(attribute, tile.element) for tile in sent]
+    _send(sent, buffers, attribute, exchange, pieces, threads)
     exchange.wait(buffers)
     own = without_copies(pieces.target)
     found = []
@@ -71,9 +72,9 @@ def gather(held: Sequence[Fragment], pieces: OfCluster, threads: Threads) -> lis
         parts = tiles.load_parts(
             part_types(own, tile.element),
             buffer,
-            threads.coordinates(own),
+            [_room(exchange), *threads.coordinates(own)],
             attribute,
-            register_factors(own),
+            _in_room(own),
         )
         whole = repeated(Fragment(own, tuple(parts)), pieces.target)
         found.append(_received(whole, given.element))
@@ -106,7 +107,7 @@ def _send(
     sent: Sequence[Fragment],
     buffers: Sequence[Any],
     memory: Any,
-    barrier: Any,
+    exchange: Exchange,
     pieces: OfCluster,
     threads: Threads,
 ) -> None:
@@ -117,6 +118,7 @@ def _send(
     moved = [x for x, is_moved in zip(own, pieces.moved, strict=True) if is_moved]
     rank = moved[0] if len(moved) == 1 else dialect.apply(layout_attribute(numbers), moved)
     index, copy = threads.coordinates(source, rank), threads.copy(source, rank)
+    room = _room(exchange)
     group, copies = source.ctas, source.replicas
     for first in range(0, group, copies):
         left = group - first
@@ -131,8 +133,26 @@ def _send(
             number = dialect.apply(layout_attribute(digits), at)
             peer = build.make("arith.index_cast", build.i32(), number)
             for tile, buffer in zip(sent, buffers, strict=True):
-                factors = register_factors(tile.layout)
-                tiles.send_parts(tile.parts, buffer, index, memory, factors, barrier, peer)
+                tiles.send_parts(
+                    tile.parts,
+                    buffer,
+                    [room, *index],
+                    memory,
+                    _in_room(tile.layout),
+                    exchange.barrier,
+                    peer,
+                    exchange.slot,
+                )
+
+
+def _room(exchange: Exchange) -> Any:
+    """Return the number of the room that an exchange's bytes are in, an index."""
+    return build.index(0) if exchange.slot is None else exchange.slot
+
+
+def _in_room(layout: DistributedLayout) -> list[tuple[int, int, int]]:
+    """Return the register factors of a tile in memory whose first dimension is the room."""
+    return [(1 + dim, n, stride) for dim, n, stride in register_factors(layout)]
 
 
 def _digits(pieces: OfCluster) -> tuple[Layout, Layout]:
