@@ -7,14 +7,15 @@ for it, so it is straight-line code.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 
-from lego_mlir.artifact import Argument
+from lego_mlir.artifact import Argument, Artifact
 from lego_mlir.artifact.expressions import FUNCTIONS, Leaf, statements
 from lego_mlir.artifact.straight_line import function
 from lego_mlir.diagnostics import LegoError
@@ -64,51 +65,8 @@ class LaunchPlan:
     def __init__(self, loaded: LoadedArtifact) -> None:
         artifact = loaded.artifact
         self._artifact = artifact
-        texts = open_texts(artifact)
-        slots = {text: slot for slot, text in enumerate(texts)}
-        arguments = [_argument(*each) for each in enumerate(artifact.arguments)]
-        tensors = [x for x in arguments if isinstance(x, _Tensor) and x.is_used]
-        facts = [fact.condition for fact in artifact.facts]
-        lines, results = statements(
-            [*facts, *texts], lambda leaf: arguments[leaf.argument].leaf(leaf)
-        )
-        pairs = [
-            f"{a.place} < {b.end} and {b.place} < {a.end}"
-            for i, a in enumerate(tensors)
-            for b in tensors[i + 1 :]
-            if not artifact.in_place and (a.is_written or b.is_written)
-        ]
-        known = {
-            "fitted": [
-                partial(fitted_extents, argument=argument, position=position)
-                for position, argument in enumerate(artifact.arguments)
-            ],
-            "scalars": [partial(dtypes.scalar, a.dtype) for a in artifact.arguments],
-            "Extents": Extents,
-            "tuple": tuple,
-            "len": len,
-            "row_major": row_major,
-            "check_overlap": self._check_overlap,
-            **FUNCTIONS,
-        }
-        shapes, strides = (
-            f"({''.join(f'{getattr(x, side)}, ' for x in arguments)})"
-            for side in ("shape", "strides")
-        )
-        values = f"({''.join(f'{x.value}, ' for x in arguments)})"
-        is_overlapping = " or ".join(pairs) or "0"
-        self._find = function(
-            ("key", "arrays"),
-            [
-                f"{''.join(f'{name}, ' for x in arguments for name in x.key)} = key",
-                *(line for x in arguments for line in x.lines()),
-                f"if {is_overlapping}: check_overlap({values}, {shapes}, {strides})",
-                *lines,
-                f"if not ({' and '.join(results[: len(facts)]) or '1'}): return None",
-                f"return {values}, ({''.join(f'{name}, ' for name in results[len(facts) :])})",
-            ],
-            known,
-        )
+        self._find = _finder(artifact)
+        slots = {text: slot for slot, text in enumerate(open_texts(artifact))}
         self._launches = [
             planned(artifact, launch, handle_of(kernel), sizes, slots)
             for launch, (kernel, _, sizes) in zip(artifact.launches, loaded.kernels, strict=True)
@@ -165,18 +123,68 @@ class LaunchPlan:
         bound.launches[None if memory is None else memory.place] = found
         return found
 
-    def _check_overlap(
-        self,
-        values: Sequence[Any],
-        shapes: Sequence[Sequence[int]],
-        strides: Sequence[Sequence[int]],
-    ) -> None:
-        addresses = [None if isinstance(v, np.generic) else v for v in values]
-        extents = [
-            None if address is None else Extents(tuple(shape), tuple(steps))
-            for address, shape, steps in zip(addresses, shapes, strides, strict=True)
-        ]
-        check_overlap(self._artifact, addresses, extents)
+
+def _finder(artifact: Artifact) -> Callable[[Sequence[Any], Sequence[Any]], Found | None]:
+    """Return what checks tensors and evaluates expressions; arguments are those of `bind`.
+
+    It returns None, or raises LegoError, ZeroDivisionError or ValueError, for what does not fit.
+    """
+    arguments = [_argument(*each) for each in enumerate(artifact.arguments)]
+    tensors = [x for x in arguments if isinstance(x, _Tensor) and x.is_used]
+    facts = [fact.condition for fact in artifact.facts]
+    lines, results = statements(
+        [*facts, *open_texts(artifact)], lambda leaf: arguments[leaf.argument].leaf(leaf)
+    )
+    pairs = [
+        f"{a.place} < {b.end} and {b.place} < {a.end}"
+        for a, b in combinations(tensors, 2)
+        if not artifact.in_place and (a.is_written or b.is_written)
+    ]
+    values, shapes, strides = (
+        f"({''.join(f'{getattr(x, side)}, ' for x in arguments)})"
+        for side in ("value", "shape", "strides")
+    )
+    each = list(enumerate(artifact.arguments))
+    return function(
+        ("key", "arrays"),
+        [
+            f"{''.join(f'{name}, ' for x in arguments for name in x.key)} = key",
+            *(line for x in arguments for line in x.lines()),
+            f"if {' or '.join(pairs) or 0}: check_overlap({values}, {shapes}, {strides})",
+            *lines,
+            f"if not ({' and '.join(results[: len(facts)]) or 1}): return None",
+            f"return {values}, ({''.join(f'{name}, ' for name in results[len(facts) :])})",
+        ],
+        {
+            "fitted": [partial(fitted_extents, argument=a, position=k) for k, a in each],
+            "scalars": [partial(dtypes.scalar, a.dtype) for _, a in each],
+            "check_overlap": partial(_check_overlap, artifact),
+            "row_major": row_major,
+            "Extents": Extents,
+            "tuple": tuple,
+            "len": len,
+            **FUNCTIONS,
+        },
+    )
+
+
+def _check_overlap(
+    artifact: Artifact,
+    values: Sequence[Any],
+    shapes: Sequence[Sequence[int]],
+    strides: Sequence[Sequence[int]],
+) -> None:
+    """Check that no tensor overlaps one that is written.
+
+    Raises:
+        LegoError: one does.
+    """
+    addresses = [None if isinstance(v, np.generic) else v for v in values]
+    extents = [
+        None if address is None else Extents(tuple(shape), tuple(steps))
+        for address, shape, steps in zip(addresses, shapes, strides, strict=True)
+    ]
+    check_overlap(artifact, addresses, extents)
 
 
 class _Scalar:

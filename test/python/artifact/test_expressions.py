@@ -84,7 +84,7 @@ def test_leaves_say_what_they_ask_for() -> None:
     )
 
 
-@pytest.mark.parametrize("wrong", ["", "1 +", "1 2", "+", "1 2 + +", "a0 x"])
+@pytest.mark.parametrize("wrong", ["", "1 +", "1 2", "+", "1 2 + +", "a0 x", "exit() 1 +"])
 def test_a_text_that_is_no_expression_is_refused(wrong: str) -> None:
     with pytest.raises(LegoError, match="an expression that is not understood"):
         folded(wrong, str, lambda a, sign, b: sign)

@@ -19,6 +19,7 @@ import pytest
 from lego_mlir.artifact import (
     Argument,
     Artifact,
+    Computed,
     Fact,
     KernelLaunch,
     TensorMapParameter,
@@ -213,6 +214,23 @@ def test_a_tensor_map_is_encoded_once_for_each_address(gpu: Driver) -> None:
         words = [n & (1 << 64) - 1 for n in gpu.launches[-1][1]]
         assert words == [a.data_ptr(), b.data_ptr()]
     assert sorted(gpu.mapped) == sorted([x.data_ptr(), y.data_ptr(), z.data_ptr(), z.data_ptr()])
+
+
+def test_tensors_of_run_time_sizes_that_are_no_buffers(gpu: Driver) -> None:
+    """A tensor with the strides of its layout stands for the buffer, and others are declined."""
+    gpu.sizes = (8, 4)
+    by_column = Argument(
+        *("a", "f32", (None,), "OrderBy(Col(M, 8))"), access="write", symbols=(("M", "a0.d0 8 //"),)
+    )
+    rows = Computed("i32", "a0.d0 8 //")
+    launch = KernelLaunch("k", ("a0.d0 8 //", 1, 1), (64, 1, 1), (0, rows))
+    call = launcher(gpu, Artifact("k", "sm_90a", (by_column,), (launch,), ""), zeros(8, 4).t())
+    for tensor, m in [(zeros(8, 4).t(), 4), (zeros(8, 5).t(), 5), (zeros(24), 3)]:
+        assert call((tensor,))
+        assert gpu.launches[-1][1] == (tensor.data_ptr(), m)
+    assert not call((zeros(4, 8),))
+    assert not call((zeros(2, 8, 4),))
+    assert len(gpu.launches) == 3
 
 
 def test_more_addresses_than_are_kept(gpu: Driver) -> None:
