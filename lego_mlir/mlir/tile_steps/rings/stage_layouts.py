@@ -9,6 +9,7 @@ from lego_mlir.algebra import Layout, OrderBy, Row
 from lego_mlir.analysis.distributed.slices import slice_of_cta
 from lego_mlir.analysis.shared_tiles import swizzled_tile
 from lego_mlir.diagnostics import LegoError
+from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.tile_ir.kernels import TileKernel
 from lego_mlir.mlir.tile_ir.open_sizes import typical
@@ -34,7 +35,9 @@ def stage_layout(kernel: TileKernel, access: Any, shape: Sequence[int]) -> Layou
             )
         return OrderBy(Row(*own.shape))
     (buffer,) = [x for x in access.operands if isinstance(x.type, ir.MemRefType)]
-    layout = typical(kernel.layouts.of(access), buffer)
+    layout = kernel.layouts.of(access)
+    if access.name == dialect.LOAD:  # stores to tensors of run-time sizes have no rings
+        layout = typical(layout, buffer)
     order = memory_order(layout, slice_of(access), tuple(shape))
     element = ir.MemRefType(buffer.type).element_type
     try:
