@@ -109,7 +109,9 @@ def build(
             f"{MAX_GRID_DIMS[0]} CTAs",
             hint="multiply parts of the matrices",
         )
-    workspaces = config.workspaces(problem, request.accumulator)
+    # The steps of programs on tiles make the memory that they need.
+    is_tile_program = chosen.is_tile_program
+    workspaces = {} if is_tile_program else config.workspaces(problem, request.accumulator)
     gemm = TiledGemm(
         problem,
         config,
@@ -121,7 +123,7 @@ def build(
     )
     matrices = (layout_a, layout_b, layout_c)
     schedule, params = chosen.steps
-    if chosen.is_tile_program:
+    if is_tile_program:
         body = tile_body(gemm, matrices, request.accumulator, request.epilogue, extra)
     elif isinstance(config, GemvConfig):
         body = gemv_body(gemm, config, matrices, request.accumulator, request.epilogue, extra)
@@ -134,7 +136,7 @@ def build(
     }
     reference = reference_of(dtype, chosen) if request.epilogue is None else None
     warps = config.threads // WARP_THREADS
-    threads: Any = {"warps": warps} if chosen.is_tile_program else {"block": config.threads}
+    threads: Any = {"warps": warps} if is_tile_program else {"block": config.threads}
     multiply = kernel(
         grid=(ctas,) if order.rank == 3 else (tiles, problem.batch, config.grid_slices),
         reference=reference,
@@ -143,7 +145,7 @@ def build(
         params=params,
         strict=True,
         explanation=lambda: chosen.explanation,
-        pdl=schedule in (GEMV, HMMA) or chosen.is_tile_program,
+        pdl=schedule in (GEMV, HMMA) or is_tile_program,
         **threads,
     )(body)
     if not repitched and not workspaces:

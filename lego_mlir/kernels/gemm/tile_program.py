@@ -68,15 +68,17 @@ def is_tile_program(
         return config.on_tiles
     if stores_by_threads and not _has_room_for_c(config, problem, target):
         return False
-    is_as_fast = not config.persistent_ctas and prod(config.cluster) <= _MAX_CLUSTER
-    return why_not is None and is_as_fast
+    is_whole = not config.persistent_ctas and config.split_k == 1
+    return why_not is None and is_whole and prod(config.cluster) <= _MAX_CLUSTER
 
 
 def why_no_tile_program(config: WgmmaConfig, problem: Problem) -> LegoError | None:
     """Return why no steps make the kernel of a config for a GEMM; `None` if they do."""
     n, iterations = config.tile[1], config.k_iterations(problem)
     lacking = {
-        "split_k": config.split_k > 1,
+        "split_k through a cluster": config.column_slices > 1,
+        "split_k of clusters": config.split_k > 1 and prod(config.cluster) > 1,
+        f"split_k = {config.split_k} for {iterations} iterations": iterations % config.split_k != 0,
         "ping_pong": config.ping_pong,
         f"promote = {config.promote} for {iterations} iterations": (
             config.promote > 0 and iterations % config.promote != 0
@@ -116,6 +118,7 @@ def schedule_params(config: WgmmaConfig, problem: Problem, target: Target) -> di
             for name in (
                 *("producer_registers", "consumer_registers"),
                 *("overlap_epilogue", "l2_promotion", "min_shared_bytes", "promote"),
+                "split_k",
             )
         },
     }

@@ -29,10 +29,22 @@ def output(kernel: Any, order: str) -> Any:
 @pytest.mark.parametrize(
     ("sizes", "options", "config", "order"),
     [
-        ((200, 256, 320), {"out": "f32"}, OVERLAPPED, "late"),
-        ((256, 128, 640), {"dtype": "i8"}, replace(PERSISTENT, tile=(64, 64, 128)), "early"),
+        ((136, 128, 320), {"out": "f32"}, OVERLAPPED, "late"),
+        ((136, 128, 384), {"dtype": "i8"}, replace(PERSISTENT, tile=(64, 64, 128)), "early"),
         ((128, 256, 200), {"c": OrderBy(Col(128, 256))}, OVERLAPPED, "random:1"),
         ((192, 192, 256), {}, replace(PERSISTENT, persistent_ctas=0, cluster=(2, 2)), "late"),
+        (
+            (72, 128, 512),
+            {},
+            replace(
+                PERSISTENT,
+                persistent_ctas=0,
+                split_k=4,
+                split_k_through="l2",
+                deterministic=True,
+            ),
+            "early",
+        ),
         ((80, 48, 64), {"batch": 3}, replace(PERSISTENT, tile=(64, 32, 64), stages=2), "early"),
         (
             (64, 128, 512),
@@ -83,7 +95,7 @@ def test_an_epilogue_of_persistent_tiles(swap_ab: bool) -> None:
 def test_rows_that_only_the_launch_knows() -> None:
     kernel = matmul(None, 72, 136, config=OVERLAPPED, target="sm_90a")
     rng = np.random.default_rng(5)
-    for m in (8, 520):
+    for m in (8, 200):
         a, b = (rng.integers(-2, 3, s).astype("f2") for s in ((m, 136), (136, 72)))
         c = np.full((m, 72), np.nan, "f2")
         kernel(a, b, c, device="sim")
@@ -93,7 +105,7 @@ def test_rows_that_only_the_launch_knows() -> None:
 @pytest.mark.parametrize(
     ("changes", "named"),
     [
-        ({"split_k": 2, "persistent_ctas": 0}, "split_k"),
+        ({"split_k": 2, "persistent_ctas": 0}, "split_k through a cluster"),
         ({"tile": (64, 24, 64)}, "a tile of 24 columns"),
         ({"promote": 2}, "promote = 2 for 3 iterations"),
     ],
