@@ -60,9 +60,9 @@ def number_of(step: TransformStep, kernel: TileKernel, op: Any, handles: list[An
 
 
 def is_counted(kernel: TileKernel, op: Any) -> bool:
-    """Return whether nothing but loops is around an operation of a kernel."""
+    """Return whether nothing but loops of known strides is around an operation of a kernel."""
     around = op.parent.operation
-    while around != kernel.launch and around.name == _LOOP:
+    while around != kernel.launch and around.name == _LOOP and _has_known_stride(around):
         around = around.parent.operation
     return bool(around == kernel.launch)
 
@@ -95,9 +95,13 @@ def _is_counted_by(outer: Any, loop: Any) -> bool:
 
     Its stride is known, and the one in it has the same bounds in each of its iterations.
     """
-    if integer(list(outer.operands)[2]) is None:
+    if not _has_known_stride(outer):
         return False
     return loop is None or _is_invariant(loop, outer)
+
+
+def _has_known_stride(loop: Any) -> bool:
+    return integer(list(loop.operands)[2]) is not None
 
 
 def _is_invariant(loop: Any, outer: Any) -> bool:
