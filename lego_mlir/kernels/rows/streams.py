@@ -39,7 +39,7 @@ _STREAMS: dict[tuple[int, int, bool], tuple[_Stream, ...]] = {
     (1, 2, False): (_Stream(65536),),
     (2, 2, False): (_Stream(32768),),
     (1, 1, True): (_Stream(524288, 128), _Stream(262144)),
-    (2, 1, True): (_Stream(524288, 128), _Stream(131072)),
+    (2, 1, True): (_Stream(262144, 128), _Stream(131072)),
 }
 """By how many inputs belong to columns, how many to elements, and whether these have 4 bytes."""
 

@@ -58,7 +58,7 @@ from lego_mlir.mlir.lowering.parts_access.lower import lower_load, lower_store
 from lego_mlir.mlir.lowering.parts_access.matrices import read_matrices, write_matrices
 from lego_mlir.mlir.lowering.parts_access.offsets import Factor, last_index
 from lego_mlir.mlir.lowering.parts_access.plan import PartsMemory, bytes_of
-from lego_mlir.mlir.lowering.parts_access.sends import send
+from lego_mlir.mlir.lowering.parts_access.sends import arrive, send
 from lego_mlir.mlir.lowering.strided_buffers import StridedBuffers
 from lego_mlir.mlir.modules import named_attributes, operations_in
 from lego_mlir.mlir.scopes import KERNELS
@@ -283,6 +283,8 @@ class _Lowering:
         check_parts(op, [part.type for part in parts], (), buffer, registers, self.source)
         with ir.InsertionPoint(op), op.location:
             located(self.source, op, lambda: send(memory, parts, barrier, cta, *slot))
+            if tiles.ARRIVES in op.attributes:
+                arrive(barrier, cta, *slot)
 
     def load_matrices(self, op: Any, layout: Layout) -> None:
         (buffer,), operands = tiles.segments_of(op)

@@ -5,6 +5,7 @@ operations on whole tiles, `parts` what they become: what each thread holds and 
 """
 
 from lego_mlir.mlir.dialect.tile_operations.names import (
+    ARRIVES,
     BROADCAST,
     CONVERT,
     COPY_PARTS,
@@ -119,6 +120,7 @@ from lego_mlir.mlir.dialect.tile_operations.tiles import (
 )
 
 __all__ = [
+    "ARRIVES",
     "BROADCAST",
     "CONVERT",
     "COPY_PARTS",

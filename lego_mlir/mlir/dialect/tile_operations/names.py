@@ -79,3 +79,6 @@ OPERAND_SEGMENTS = "operandSegmentSizes"
 RESULT_SEGMENTS = "resultSegmentSizes"
 
 LAYOUT = "layout"
+
+ARRIVES = "arrives"
+"""A unit attribute of a lego.send_parts: the thread arrives at the mbarrier behind its stores."""

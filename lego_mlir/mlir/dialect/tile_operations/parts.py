@@ -11,6 +11,7 @@ from lego_mlir.mlir.dialect.tile_operations.build import (
     i64,
 )
 from lego_mlir.mlir.dialect.tile_operations.names import (
+    ARRIVES,
     COPY_PARTS,
     END_READS,
     IN_BOUNDS,
@@ -124,6 +125,8 @@ def send_parts(
     barrier: Any,
     cta: Any,
     slot: Any | None = None,
+    *,
+    arrives: bool = False,
 ) -> None:
     """Build a store into the shared memory of another CTA of the cluster.
 
@@ -136,10 +139,13 @@ def send_parts(
         barrier: an mbarrier in shared memory; that of the other CTA counts the bytes.
         cta: the other CTA's rank in the cluster, an i32.
         slot: which of several mbarriers it is, of an exchange that alternates between slots.
+        arrives: whether the thread arrives there, too, behind its stores.
     """
     slots = [] if slot is None else [slot]
     segments = [1, len(index), len(parts), 1, len(slots), 1]
     attributes = _parts_attributes(layout, registers, segments)
+    if arrives:
+        attributes[ARRIVES] = ir.UnitAttr.get()
     build(SEND_PARTS, [], [buffer, *index, *parts, barrier, *slots, cta], attributes, None)
 
 

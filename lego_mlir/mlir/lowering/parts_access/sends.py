@@ -56,8 +56,12 @@ def send(
             words = _words(value, len(sent), size)
             target = _in_cta(_beyond(start, plan.offset(access), size), cta)
             _store(target, words, signal, size)
-    if slot is not None:
-        _asm("mbarrier.arrive.shared::cluster.b64 _, [$0];", "r,~{memory}", [signal])
+
+
+def arrive(barrier: Any, cta: Any, slot: Any | None = None) -> None:
+    """Build an arrival at the mbarrier of another CTA; arguments as `send`."""
+    signal = _in_cta(_beyond(_address(barrier), slot, _MBARRIER_BYTES), cta)
+    _asm("mbarrier.arrive.shared::cluster.b64 _, [$0];", "r,~{memory}", [signal])
 
 
 def _store(target: Any, words: Sequence[Any], signal: Any, size: int) -> None:

@@ -63,7 +63,7 @@ class Exchange:
     Attributes:
         barrier: the mbarriers, a memref.
         size: the bytes that each CTA gets.
-        sends: how often threads send to each CTA.
+        senders: the threads that send to each CTA.
         count: a private memref of one i32, how often it has come; `None` for an exchange that
             comes once.
         slot: the number of the mbarrier, an index; `None` for an exchange that comes once.
@@ -73,7 +73,7 @@ class Exchange:
 
     barrier: Any
     size: int
-    sends: int
+    senders: int
     count: Any | None
     slot: Any | None = None
     buffers: Sequence[Any] = ()
@@ -100,7 +100,7 @@ class Exchange:
 
     def initialize(self) -> None:
         """Build the begin of the barriers, by one thread."""
-        arrivals = 1 if self.count is None else 1 + self.sends
+        arrivals = 1 if self.count is None else 1 + self.senders
         for slot in range(self.slots):
             nvvm.mbarrier_init(self._pointer(slot), build.constant(build.i32(), arrivals))
         if self.count is None:
@@ -158,12 +158,12 @@ class Exchanges:
         self._threads = threads
         self._made: list[Exchange] = []
 
-    def begin(self, size: int, sends: int) -> Exchange:
+    def begin(self, size: int, senders: int) -> Exchange:
         """Begin an exchange at the insertion point.
 
         Args:
             size: the bytes that each CTA gets.
-            sends: how often threads send to each CTA.
+            senders: the threads that send to each CTA.
         """
         repeats = self._is_in_loop()
         i64 = ir.IntegerType.get_signless(64)
@@ -180,7 +180,7 @@ class Exchanges:
                 ).result
                 zero = build.constant(build.i32(), 0)
                 ir.Operation.create("memref.store", operands=[zero, count, build.index(0)])
-        exchange = Exchange(barrier, size, sends, count)
+        exchange = Exchange(barrier, size, senders, count)
         self._made.append(exchange)
         if repeats:
             exchange.begin(self._threads.is_first())

@@ -204,7 +204,16 @@ def test_explain_says_how_rows_are_divided() -> None:
     )
 
 
-@pytest.mark.parametrize(("columns", "shown"), [(131072, "8 warps"), (151936, "13 warps")])
+@pytest.mark.parametrize(("columns", "shown"), [(131072, "8 warps"), (151936, "11 warps")])
 def test_clusters_have_warps_whose_vectors_fit_a_row(columns: int, shown: str) -> None:
     """Of 8 warps each vector of 16 bytes would be one of 7.8 % past the end of 151936 columns."""
-    assert f"CTAs, in registers; {shown}" in softmax(64, columns, "bf16").explain()
+    assert f"CTAs, in registers; {shown}" in softmax(64, columns, "f32").explain()
+
+
+@pytest.mark.parametrize(
+    ("columns", "shown"),
+    [(131072, "in 4 pieces of 32768 columns,"), (151936, "columns and one of 20864,")],
+)
+def test_pieces_in_stages_fit_a_row(columns: int, shown: str) -> None:
+    """Two vectors a thread would be pieces of which 29 % are past the end of 151936 columns."""
+    assert f"{shown} 3 stages in shared memory" in softmax(64, columns, "bf16").explain()

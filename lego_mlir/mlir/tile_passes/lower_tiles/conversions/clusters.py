@@ -60,8 +60,8 @@ def gather(held: Sequence[Fragment], pieces: OfCluster, threads: Threads) -> lis
     """
     sent = [once(_sendable(tile)) for tile in held]
     size = prod(pieces.target.shape) * sum(bytes_of(tile.element) for tile in sent)
-    sends = len(sent) * prod(sent[0].layout.shape) // sent[0].layout.registers
-    exchange = threads.exchanges.begin(size, sends)
+    senders = prod(sent[0].layout.shape) // sent[0].layout.registers
+    exchange = threads.exchanges.begin(size, senders)
     attribute = layout_attribute(multibuffered(_memory(pieces), exchange.slots))
     buffers = [allocate(attribute, tile.element) for tile in sent]
     _send(sent, buffers, attribute, exchange, pieces, threads)
@@ -142,6 +142,7 @@ def _send(
                     exchange.barrier,
                     peer,
                     exchange.slot,
+                    arrives=exchange.slot is not None and buffer == buffers[-1],
                 )
 
 
