@@ -16,7 +16,23 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lego_mlir.index import construct
-from lego_mlir.index.nodes import Bits, Expr, FloorDiv, Int, Mod, Mono, Poly, Sym, WithForm
+from lego_mlir.index.nodes import (
+    Bits,
+    Expr,
+    FloorDiv,
+    Int,
+    ISqrt,
+    Less,
+    Max,
+    Min,
+    Mod,
+    Mono,
+    Mul,
+    Poly,
+    Where,
+    WithForm,
+    Xor,
+)
 from lego_mlir.index.structure import children, mono_order
 
 _Field = tuple[Expr, int, int]
@@ -25,17 +41,20 @@ _Field = tuple[Expr, int, int]
 _Member = tuple[Mono, int, int]
 """A term, its coefficient, and the mask of the bits that it is."""
 
+_OF_OPERANDS = (FloorDiv, Mod, Xor, Min, Max, ISqrt, Less, Where, Mul)
+"""The nodes whose fields are operands."""
+
 
 def with_bit_fields(x: Int) -> Int:
     """Return an expression with its bit fields as masks, wherever that saves an operation."""
-    if isinstance(x, int | Sym):
-        return x
+    if isinstance(x, WithForm):
+        return with_bit_fields(x.form)
     if isinstance(x, Poly):
         return _sum(x)
-    operands = [x.form] if isinstance(x, WithForm) else list(children(x))
+    if not isinstance(x, _OF_OPERANDS):
+        return x
+    operands = list(children(x))
     found = [with_bit_fields(operand) for operand in operands]
-    if isinstance(x, WithForm):
-        return found[0]
     # The constructors are not used, because they take operands for their normal form.
     return x if found == operands else type(x)(*found)
 
