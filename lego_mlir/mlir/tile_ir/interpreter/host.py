@@ -21,7 +21,7 @@ from lego_mlir.mlir.lowering.argument_names import argument_names
 from lego_mlir.mlir.lowering.indices.index_reader import cluster_size, launch_sizes
 from lego_mlir.mlir.modules import operations_in
 from lego_mlir.mlir.tile_ir.interpreter import pointwise
-from lego_mlir.mlir.tile_ir.interpreter.machine import Machine, Steps, grid_points
+from lego_mlir.mlir.tile_ir.interpreter.machine import Code, Machine, Steps, grid_points
 from lego_mlir.mlir.tile_ir.interpreter.values import Array, Value, cast, dtype_of, is_float
 
 _LAUNCH = "gpu.launch"
@@ -286,7 +286,7 @@ def _run_host(
                 for result, n in zip(list(op.results)[1:], numbers, strict=True):
                     values[result] = Value.of(np.int64(n))
             case name if name in pointwise.POINTWISE:
-                host.execute(op)
+                host.define(op, host.pointwise(op))
             case "arith.constant":
                 values[op.results[0]] = Value.of(pointwise.constant(op))
             case "gpu.alloc":
@@ -326,12 +326,13 @@ def _launch(
     del threads  # no operation on tiles is about one thread
     filled = dialect.FILLED in op.attributes
     ctas = 1 if dialect.OWN_PROGRAMS in op.attributes else cluster_size(op)
+    code: dict[Any, Code] = {}
     for at in grid_points(grid):
         if at[0] % ctas:
             continue
         cluster = (at[0] // ctas, *at[1:])
         numbers = {"block_id": at, "grid_dim": grid, "block_dim": block, "cluster_id": cluster}
-        machine = Machine(layouts, source, buffers, filled, numbers, steps, dict(values))
+        machine = Machine(layouts, source, buffers, filled, numbers, steps, dict(values), code=code)
         for names, given in ((ids, at), (grid_sizes, grid), (cta_sizes, block)):
             machine.values.update(
                 (name, Value.of(np.int64(number)))

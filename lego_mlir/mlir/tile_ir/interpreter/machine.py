@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -32,6 +32,13 @@ _NOTHING = (dialect.CHECK, "gpu.printf", "cf.assert", "nvvm.griddepcontrol")
 """What computes nothing that a kernel leaves."""
 
 _GPU_IDS = ("gpu.block_id", "gpu.block_dim", "gpu.grid_dim", "gpu.cluster_id")
+
+
+Handler: TypeAlias = Callable[["Machine", Any], None]
+"""Executes one operation."""
+
+Code: TypeAlias = tuple[list[tuple[Any, Handler | None]], Any]
+"""The operations of a block, with what executes each, `None` if nothing; and its terminator."""
 
 
 @dataclass
@@ -67,6 +74,7 @@ class Machine:
         steps: counts operations.
         values: the value of each SSA value so far.
         pipelines: the rings, and the role that is running.
+        code: of each block that has been run; machines of one class share it.
     """
 
     layouts: Layouts
@@ -77,6 +85,7 @@ class Machine:
     steps: Steps
     values: dict[Any, Value] = field(default_factory=dict)
     pipelines: Pipelines = field(default_factory=Pipelines)
+    code: dict[Any, Code] = field(default_factory=dict)
 
     def run(self, block: Any) -> list[Value]:
         """Run a block; return the operands of its terminator.
@@ -84,18 +93,30 @@ class Machine:
         Raises:
             LegoError: at an operation that the interpreter does not know, or that fails.
         """
-        for each in block.operations:
-            op = each.operation
-            if op.name in _ENDS:
-                return self.operands(op)
+        code = self.code.get(block)
+        if code is None:
+            code = self.code[block] = self._decoded(block)
+        operations, end = code
+        for op, execute in operations:
             self.steps.add()
+            if execute is None:
+                continue
             try:
-                self.execute(op)
+                execute(self, op)
             except LegoError as e:
                 if e.location is None:
                     raise self.source.error(e.message, op.location, hint=e.hint) from None
                 raise
-        return []
+        return [] if end is None else self.operands(end)
+
+    def _decoded(self, block: Any) -> Code:
+        found: list[tuple[Any, Handler | None]] = []
+        for each in block.operations:
+            op = each.operation
+            if op.name in _ENDS:
+                return found, op
+            found.append((op, self.handler(op)))
+        return found, None
 
     def operands(self, op: Any) -> list[Value]:
         """Return the values of an operation's operands; of memrefs there are none.
@@ -103,7 +124,7 @@ class Machine:
         Where invalid elements are filled, all count as valid to what asks for them so.
         """
         found = [self.values[x] for x in op.operands if x not in self.buffers]
-        return [Value.of(x.data) for x in found] if self.filled else found
+        return [x.everywhere() for x in found] if self.filled else found
 
     def buffer(self, value: Any) -> Array:
         """Return the elements of a memref.
@@ -136,36 +157,31 @@ class Machine:
         """Set the results of an operation."""
         self.values.update(zip(op.results, results, strict=True))
 
-    def execute(self, op: Any) -> None:
-        """Run one operation."""
+    def handler(self, op: Any) -> Handler | None:
+        """Return what executes an operation, `None` if it computes nothing."""
         name = op.name
         if name == CONSTANT:
-            self.define(op, [Value.of(pointwise.constant(op))])
-        elif name in pointwise.POINTWISE:
-            self.define(op, self.pointwise(op))
-        elif name in tile_operations.OPERATIONS:
-            self.define(op, tile_operations.OPERATIONS[name](self, op))
-        elif name in pipelines.OPERATIONS:
-            pipelines.OPERATIONS[name](self, op)
-        elif name in _CONTROL:
-            _CONTROL[name](self, op)
-        elif name in _GPU_IDS:
-            axis = "xyz".index(str(op.attributes["dimension"]).rstrip(">").split()[-1])
-            number = self.ids[name.removeprefix("gpu.")][axis]
-            self.define(op, [Value.of(np.int64(number))])
-        elif name not in _NOTHING:
-            raise LegoError(
-                f"the interpreter of tile IR has no '{name}'",
-                hint="a kernel on tiles has operations of arith, math, scf and lego",
-            )
+            return _constant
+        if name in pointwise.POINTWISE:
+            return _pointwise
+        if name in tile_operations.OPERATIONS:
+            return _on_tiles
+        if name in _GPU_IDS:
+            return _gpu_id
+        if name in _NOTHING:
+            return None
+        return pipelines.OPERATIONS.get(name) or _CONTROL.get(name, _unknown)
 
     def pointwise(self, op: Any) -> list[Value]:
         """Return the results of an operation on elements, valid where all of its operands are."""
         operands = self.operands(op)
         made = pointwise.POINTWISE[op.name](op, *(x.data for x in operands))
+        found = made if isinstance(made, tuple) else (made,)
+        if all(x.is_number for x in operands):
+            return [Value.of(data) for data in found]
         shape = np.broadcast_shapes(*(x.data.shape for x in operands))
         valid = everywhere(operands, shape)
-        return [Value.of(data, valid) for data in (made if isinstance(made, tuple) else (made,))]
+        return [Value.of(data, valid) for data in found]
 
     def function(self, op: Any) -> Callable[[Sequence[Array], Sequence[Array]], list[Array]]:
         """Return the function of a reduction's or scan's region, on arrays of elements."""
@@ -182,6 +198,33 @@ class Machine:
     def attribute(self, op: Any, name: str) -> Any:
         """Return an attribute of an operation, `None` if it has none of the name."""
         return op.attributes.get(name)
+
+
+def _constant(machine: Machine, op: Any) -> None:
+    (result,) = op.results
+    if result not in machine.values:  # from the last iteration
+        machine.values[result] = Value.of(pointwise.constant(op))
+
+
+def _pointwise(machine: Machine, op: Any) -> None:
+    machine.define(op, machine.pointwise(op))
+
+
+def _on_tiles(machine: Machine, op: Any) -> None:
+    machine.define(op, tile_operations.OPERATIONS[op.name](machine, op))
+
+
+def _gpu_id(machine: Machine, op: Any) -> None:
+    axis = "xyz".index(str(op.attributes["dimension"]).rstrip(">").split()[-1])
+    number = machine.ids[op.name.removeprefix("gpu.")][axis]
+    machine.define(op, [Value.of(np.int64(number))])
+
+
+def _unknown(machine: Machine, op: Any) -> None:
+    raise LegoError(
+        f"the interpreter of tile IR has no '{op.name}'",
+        hint="a kernel on tiles has operations of arith, math, scf and lego",
+    )
 
 
 def _for(machine: Machine, op: Any) -> None:
@@ -259,7 +302,7 @@ def _affine(machine: Machine, op: Any) -> None:
     machine.define(op, [Value.of(np.int64(affine_value(op, numbers)))])
 
 
-_CONTROL: Mapping[str, Callable[[Machine, Any], None]] = {
+_CONTROL: Mapping[str, Handler] = {
     "scf.for": _for,
     "scf.if": _if,
     "scf.while": _while,

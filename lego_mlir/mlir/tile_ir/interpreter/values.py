@@ -19,6 +19,9 @@ _ML_DTYPES = {"bf16": "bfloat16", "f8E4M3FN": "float8_e4m3fn", "f8E5M2": "float8
 
 _FLOATS = {"f16": np.float16, "f32": np.float32, "f64": np.float64}
 
+_VALID = np.broadcast_to(np.True_, ())
+"""Of a number; the same array for all, since most values of a program are numbers."""
+
 
 @dataclass(frozen=True, slots=True)
 class Value:
@@ -37,7 +40,18 @@ class Value:
     def of(data: Any, valid: Any = True) -> Value:
         """Return the value of elements that all are valid, or are where `valid` is true."""
         array = np.asarray(data)
+        if valid is True and not array.ndim:
+            return Value(array, _VALID)
         return Value(array, np.broadcast_to(np.asarray(valid, bool), array.shape))
+
+    @property
+    def is_number(self) -> bool:
+        """Whether it is a number that is valid, and known to be without a look at `valid`."""
+        return self.valid is _VALID
+
+    def everywhere(self) -> Value:
+        """Return the same elements, all of them valid."""
+        return self if self.is_number else Value.of(self.data)
 
     def number(self) -> Any:
         """Return the number that the only element is."""

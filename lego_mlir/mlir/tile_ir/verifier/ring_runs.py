@@ -18,7 +18,7 @@ from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.dialect import pipeline_operations as pipelines
 from lego_mlir.mlir.lowering.indices.index_reader import launch_sizes
 from lego_mlir.mlir.modules import operations_in
-from lego_mlir.mlir.tile_ir.interpreter.machine import Machine, Steps
+from lego_mlir.mlir.tile_ir.interpreter.machine import Code, Handler, Machine, Steps
 from lego_mlir.mlir.tile_ir.interpreter.values import Value
 from lego_mlir.mlir.tile_ir.kernels import TileKernel
 from lego_mlir.mlir.tile_ir.operations import CONSTANT
@@ -66,18 +66,22 @@ class _ProtocolMachine(Machine):
 
     nothing: Value = field(default_factory=lambda: Value.of(np.zeros((), np.int64)))
 
-    def execute(self, op: Any) -> None:
-        """Run one operation on scalars or rings."""
-        match op.name:
-            case pipelines.COPY_ASYNC | pipelines.PUT:
-                ring = self.pipelines.rings[op.operands[0]]
-                ring.copied[self.values[op.operands[1]].number()] = self.nothing
-            case pipelines.DOT_ASYNC | pipelines.DOT_WAIT:
-                return
-            case name if name in _TILES:
-                return
-            case name if name in _CONTROL or name in pipelines.OF_RING or not has_tiles(op):
-                super().execute(op)
+    def handler(self, op: Any) -> Handler | None:
+        """Return what executes an operation on scalars or rings, `None` for others."""
+        name = op.name
+        if name in (pipelines.COPY_ASYNC, pipelines.PUT):
+            return _fill
+        if name in (pipelines.DOT_ASYNC, pipelines.DOT_WAIT) or name in _TILES:
+            return None
+        if name in _CONTROL or name in pipelines.OF_RING or not has_tiles(op):
+            return super().handler(op)
+        return None
+
+
+def _fill(machine: Any, op: Any) -> None:
+    """Note that the stage of a tile is filled."""
+    ring = machine.pipelines.rings[op.operands[0]]
+    ring.copied[machine.values[op.operands[1]].number()] = machine.nothing
 
 
 def check_ring_run(kernel: TileKernel) -> None:
@@ -90,6 +94,7 @@ def check_ring_run(kernel: TileKernel) -> None:
     rings = [op.results[0] for op in inside if op.name == pipelines.MAKE_RING]
     if not rings:
         return
+    code: dict[Any, Code] = {}
     unknown = 1 + sum(map(pipelines.stages_of, rings))
     grid = [_number(x) or 1 for x in launch_sizes(kernel.launch)[:3]]
     for at in {(0, 0, 0), tuple(n - 1 for n in grid)}:
@@ -104,7 +109,7 @@ def check_ring_run(kernel: TileKernel) -> None:
         for names, numbers in ((arguments[:3], at), (arguments[6:9], grid)):
             values.update((x, Value.of(np.int64(n))) for x, n in zip(names, numbers, strict=True))
         machine = _ProtocolMachine(
-            kernel.layouts, kernel.source, {}, True, ids, _FewSteps(), values
+            kernel.layouts, kernel.source, {}, True, ids, _FewSteps(), values, code=code
         )
         try:
             _define_outside(machine, inside)
