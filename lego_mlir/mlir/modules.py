@@ -33,14 +33,24 @@ def operations_in(op: Any, closed: Collection[str] = ()) -> Iterator[Any]:
         closed: names of operations whose regions are skipped.
     """
     found: list[Any] = []
-    advance, skip = ir.WalkResult.ADVANCE, ir.WalkResult.SKIP
+    append, advance, skip = found.append, ir.WalkResult.ADVANCE, ir.WalkResult.SKIP
 
     def note(inner: Any) -> Any:
-        found.append(inner)
-        return skip if closed and inner.name in closed else advance
+        append(inner)
+        return advance
 
-    op.walk(note, ir.WalkOrder.PRE_ORDER)
+    def note_closed(inner: Any) -> Any:
+        append(inner)
+        return skip if inner.name in closed else advance
+
+    op.walk(note_closed if closed else note, ir.WalkOrder.PRE_ORDER)
     return itertools.islice(found, 1, None)
+
+
+def launches_in(module: Any) -> list[Any]:
+    """Return the gpu.launch_func's of a module, which stand outside of its gpu.modules."""
+    outside = operations_in(module.operation, ("gpu.module",))
+    return [op for op in outside if op.name == "gpu.launch_func"]
 
 
 def keep_launches(module: Any) -> None:
@@ -127,11 +137,10 @@ def merge_gpu_modules(module: Any) -> None:
         for op in kept:
             op.detach_from_parent()
             target.append(op)
-    for op in operations_in(module.operation):
-        if op.name == "gpu.launch_func":
-            kernel = tuple(op.attributes["kernel"].value)
-            if kernel in moved:
-                op.attributes["kernel"] = ir.SymbolRefAttr.get([home, moved[kernel]])
+    for op in launches_in(module):
+        kernel = tuple(op.attributes["kernel"].value)
+        if kernel in moved:
+            op.attributes["kernel"] = ir.SymbolRefAttr.get([home, moved[kernel]])
     for container in others:
         container.erase()
 

@@ -12,7 +12,7 @@ from typing import Any
 from lego_mlir.hardware.limits import TENSOR_MAP_ALIGNMENT, TENSOR_MAP_BYTES
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
-from lego_mlir.mlir.modules import named_attributes, operations_in
+from lego_mlir.mlir.modules import launches_in, named_attributes, operations_in, symbols_in
 
 _ANNOTATION = "llvm.loop_annotation"
 
@@ -37,26 +37,25 @@ def set_kernel_attributes(module: Any, attributes_of_launches: Sequence[dict[str
         module: after outlining and lowering.
         attributes_of_launches: those of each launch, from `launch_attributes`.
     """
-    operations = list(operations_in(module.operation))
     entries = {
-        (
-            container.attributes["sym_name"].value,
-            op.operation.attributes["sym_name"].value,
-        ): op.operation
-        for container in operations
-        if container.name == "gpu.module"
-        for op in container.regions[0].blocks[0].operations
-        if op.operation.name == "llvm.func"
+        (op.parent.attributes["sym_name"].value, op.attributes["sym_name"].value): op
+        for op in symbols_in(module)
+        if op.name == "llvm.func"
     }
-    for op in operations:
-        if op.name in ("llvm.br", "llvm.cond_br") and _ANNOTATION in op.attributes:
-            # cf.br keeps the annotation of its loop, but not under the name that LLVM expects.
-            op.attributes["loop_annotation"] = op.attributes[_ANNOTATION]
-            del op.attributes[_ANNOTATION]
-    launches = [op for op in operations if op.name == "gpu.launch_func"]
+    names_in: dict[Any, set[str]] = {}
+    for path, entry in entries.items():
+        inside = list(operations_in(entry))
+        names_in[path] = {op.name for op in inside}
+        for op in inside:
+            if op.name in ("llvm.br", "llvm.cond_br") and _ANNOTATION in op.attributes:
+                # cf.br keeps the annotation of its loop, but not under the name LLVM expects.
+                op.attributes["loop_annotation"] = op.attributes[_ANNOTATION]
+                del op.attributes[_ANNOTATION]
+    launches = launches_in(module)
     # If the user's pass pipeline leaves no kernels here, the next stage reports that.
     for launch, attributes in zip(launches, attributes_of_launches, strict=False):
-        entry = entries.get(tuple(launch.attributes["kernel"].value))
+        path = tuple(launch.attributes["kernel"].value)
+        entry = entries.get(path)
         if entry is None:
             continue
         segments = list(launch.attributes["operandSegmentSizes"])
@@ -68,7 +67,7 @@ def set_kernel_attributes(module: Any, attributes_of_launches: Sequence[dict[str
                 _pass_by_value(entry, number, count)
         if dialect.PDL in attributes:
             launch.attributes[dialect.PDL] = attributes[dialect.PDL]
-        names = {op.name for op in operations_in(entry)}
+        names = names_in[path]
         if "nvvm.wgmma.fence.aligned" in names:
             # Beside a jump table ptxas serializes wgmma (C7509, "extern calls").
             entry.attributes["passthrough"] = ir.ArrayAttr.get([_without_jump_tables()])

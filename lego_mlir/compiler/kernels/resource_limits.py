@@ -20,7 +20,7 @@ from lego_mlir.hardware.limits import (
 )
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.context import Source
-from lego_mlir.mlir.modules import operations_in
+from lego_mlir.mlir.modules import launches_in, symbols_in
 
 LAUNCH_SIZES = ("grid x", "grid y", "grid z", "block x", "block y", "block z")
 """The names of a launch's sizes, in order."""
@@ -66,9 +66,9 @@ def check_launches(module: Any, source: Source) -> None:
     Raises:
         LegoError: a GPU does not take one of the sizes.
     """
-    for op in operations_in(module.operation):
-        if op.name == "gpu.launch_func":
-            check_sizes(_sizes(op), op.location, source)
+    for op in launches_in(module):
+        check_sizes(_sizes(op), op.location, source)
+    for op in symbols_in(module):
         for name in _BLOCK_SIZES:
             if name in op.attributes:
                 block = [*ir.DenseI32ArrayAttr(op.attributes[name]), 1, 1][:3]
@@ -87,9 +87,7 @@ def check_registers(module: Any, cubin: Cubin, source: Source) -> None:
         LegoError: the threads of a CTA need more registers than there are.
     """
     registers = {kernel.kernel: kernel.registers for kernel in cubin.resources}
-    for op in operations_in(module.operation):
-        if op.name != "gpu.launch_func":
-            continue
+    for op in launches_in(module):
         kernel = list(op.attributes["kernel"].value)[-1]
         block = [1 if size is None else size for size in _sizes(op)[3:]]
         warps = -(-prod(block) // WARP_THREADS)

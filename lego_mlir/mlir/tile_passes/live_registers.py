@@ -38,22 +38,28 @@ def live_registers(spans: Spans) -> int:
     a loop is given ends where the loop begins, and its results begin behind it. Constants need no
     registers.
     """
+    kinds: dict[Any, int] = {}
     change = [0] * (3 + max((end for _, end in spans.values()), default=0))
     for op, (first, last) in spans.items():
         if op.name == "arith.constant":
             continue
         for value in op.results:
-            _live(value, last, op.block, spans, change)
+            _live(value, last, op.block, spans, change, kinds)
         for region in op.regions:
             for block in region.blocks:
                 for argument in block.arguments:
-                    _live(argument, first + 1, block, spans, change)
+                    _live(argument, first + 1, block, spans, change, kinds)
     return max(accumulate(change))
 
 
-def _live(value: Any, begin: int, block: Any, spans: Spans, change: list[int]) -> None:
+def _live(
+    value: Any, begin: int, block: Any, spans: Spans, change: list[int], kinds: dict[Any, int]
+) -> None:
     """Add the registers of a value where it begins to live, and subtract them behind its end."""
-    count = _registers(value.type)
+    kind = value.type
+    count = kinds.get(kind)
+    if count is None:
+        count = kinds[kind] = _registers(kind)
     if not count:
         return
     last = begin

@@ -26,7 +26,7 @@ from lego_mlir.diagnostics import LegoError
 from lego_mlir.mlir.bindings import arith, ir
 from lego_mlir.mlir.context import Source
 from lego_mlir.mlir.lowering.buffers import DYNAMIC_ALIGNMENT, dynamic_type
-from lego_mlir.mlir.modules import named_attributes, operations_in, symbols_in
+from lego_mlir.mlir.modules import launches_in, named_attributes, operations_in, symbols_in
 
 LEAST_ALIGNMENT = 128
 """Bytes: the banks once, so that what a layout says of them is true of the addresses."""
@@ -110,7 +110,7 @@ def fit_shared(module: Any, memory: TargetMemory, source: Source) -> None:
         LegoError: a kernel needs more than a CTA may have.
     """
     sizes = {_name(op): _bytes(op) for op in symbols_in(module) if _is_static_shared(op)}
-    launches = [op for op in operations_in(module.operation) if op.name == "gpu.launch_func"]
+    launches = launches_in(module)
     dynamic_sizes = [_known_size(launch) for launch in launches]
     if sum(sizes.values()) <= memory.static and max([0, *map(int, dynamic_sizes)]) <= memory.static:
         return
@@ -138,7 +138,7 @@ def check_static_shared(module: Any, memory: TargetMemory, source: Source) -> No
     sizes = {_name(op): _bytes(op) for op in symbols_in(module) if _is_static_shared(op)}
     if sum(sizes.values()) <= memory.static:
         return
-    launches = [op for op in operations_in(module.operation) if op.name == "gpu.launch_func"]
+    launches = launches_in(module)
     for kernel in _kernels(module, sizes, launches):
         if kernel.static > memory.static:
             raise source.error(

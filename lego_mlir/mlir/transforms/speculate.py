@@ -74,6 +74,7 @@ class _Speculation:
         self._branch = branch
         following = [o.operation for o in branch.block.operations]
         self._following = following[following.index(branch) + 1 :]
+        self._behind = {result for op in self._following for result in op.results}
         self._taken = self._chosen(most)
 
     def _chosen(self, most: int) -> list[Any]:
@@ -98,7 +99,7 @@ class _Speculation:
 
     def _is_before(self, value: Any) -> bool:
         """Return whether a value is known before the branch."""
-        return isinstance(value, ir.BlockArgument) or value.owner.operation not in self._following
+        return value not in self._behind
 
     def build(self) -> None:
         """Rewrite the branch."""
