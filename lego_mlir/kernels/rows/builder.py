@@ -116,6 +116,12 @@ def _with_config(problem: RowsProblem, chosen: RowsConfig, options: _Options) ->
             f"{problem.name}: a CTA reads one row in pieces, not {chosen.rows}",
             hint="RowsConfig(rows=1, warps=8, piece=4, vector=4)",
         )
+    if problem.is_elementwise and not chosen.columns:
+        raise LegoError(
+            f"{problem.name}: the tile of a CTA has no columns; it has rows={chosen.rows}, and "
+            f"piece={chosen.piece} vectors for each of {chosen.threads} threads",
+            hint="RowsConfig(rows=1, warps=4, piece=2, vector=4)",
+        )
     is_whole = not chosen.piece and chosen.cluster == 1
     if problem.column_sums and is_whole and not chosen.ctas:
         chosen = replace(chosen, ctas=count_ctas(problem, chosen.rows))

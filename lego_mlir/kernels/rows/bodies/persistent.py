@@ -72,10 +72,7 @@ def persistent_rows(
         return (*following, *sums)
 
     def add(piece: Piece, function: Function, before: Any) -> Any:
-        new = piece.call(function)
-        if is_ragged:
-            new = lg.restrict(new, piece.value(words.ROW_INDEX) < rows)
-        return before + lg.fill(new, 0.0)
+        return _added_to(before, piece, function, rows if is_ragged else None)
 
     count = ceildiv(rows, all_rows * unrolled)
     zero: Any = lg.zeros(shape, "f32")
@@ -103,17 +100,23 @@ def streamed_rows(
     Arguments as those of `persistent_rows`; it finishes always. A row is in pieces, so that what is
     computed of it needs few registers at a time. The loop carries the sums of columns, and what
     belongs to the next row, which are numbers in registers.
+
+    With sums of columns, all CTAs have the same number of iterations, and rows past the last are
+    masked. In other kernels each CTA counts its own rows, which need no masks. The other way round,
+    both are slower on an H200: gradients up to 1.14 times, LayerNorm 1.05 times.
     """
     first, rows = lg.block_id("x"), tensors[problem.loaded_elementwise[0]].shape[0]
     functions, count = problem.column_sums, config.count(problem.columns)
     ahead = [n for n in problem.loaded_by_row if problem.arguments[n].per == words.ROW]
+    is_masked = problem.rows is None or bool(functions)
+    is_ragged = problem.rows is None or problem.rows % config.ctas > 0
 
     def row_of(iteration: Any) -> Any:
         return iteration * config.ctas + first
 
     def there(row: Any) -> Any:
-        """Return a row that there is; of a number of rows that the launch knows it is masked."""
-        return row if problem.rows is None else row.below(problem.rows)
+        """Return a row of the loop: one that there is, unless it is masked."""
+        return row if is_masked else row.below(problem.rows)
 
     def pieces_of(row: Any, known: Mapping[str, Any]) -> list[Piece]:
         return [
@@ -126,7 +129,8 @@ def streamed_rows(
         own.update((name, piece.value(name)) for name in problem.loaded_by_column)
 
     def fetch(iteration: Any) -> tuple[Any, ...]:
-        piece, *_ = pieces_of(there(minimum(row_of(iteration), rows - 1)), {})
+        row = row_of(iteration)
+        piece, *_ = pieces_of(row if functions else there(minimum(row, rows - 1)), {})
         return tuple(lg.fill(piece.value(name), 0) for name in ahead)
 
     def step(iteration: Any, *before: Any) -> tuple[Any, ...]:
@@ -138,18 +142,15 @@ def streamed_rows(
 
         def add(number: int, piece: Piece) -> None:
             for k, function in enumerate(functions.values(), number * len(functions)):
-                sums[k] = added_to(sums[k], piece, function)
+                sums[k] = _added_to(sums[k], piece, function, rows if is_ragged else None)
 
         finish_pieces(problem, pieces, config, add)
         return (*following, *sums)
 
-    def added_to(before: Any, piece: Piece, function: Function) -> Any:
-        return before + lg.fill(piece.call(function), 0.0)
-
     zero: Any = lg.zeros(config.shape, "f32")
     zero = lg.fill(zero, 0.0)
     start = [*fetch(0), *[zero] * (count * len(functions))]
-    trips = (rows + config.ctas - 1 - first) // config.ctas
+    trips = ceildiv(rows if functions else rows - first, config.ctas)
     if not start:
         for iteration in lg.loop(trips):
             step(iteration)
@@ -159,6 +160,14 @@ def streamed_rows(
         for name in functions:
             whole = lg.fill(next(totals), 0.0).reshape(1, config.columns)
             tensors[name].tile(1, config.columns)[first, k] = whole
+
+
+def _added_to(before: Any, piece: Piece, function: Function, rows: Any | None) -> Any:
+    """Return sums with a function of a piece, of which rows from `rows` on do not count."""
+    new = piece.call(function)
+    if rows is not None:
+        new = lg.restrict(new, piece.value(words.ROW_INDEX) < rows)
+    return before + lg.fill(new, 0.0)
 
 
 def add_partial_sums(tensors: Mapping[str, Any], sums: Mapping[str, str]) -> None:

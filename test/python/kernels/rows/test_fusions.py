@@ -80,6 +80,12 @@ def test_philox_has_the_numbers_of_its_authors() -> None:
     assert (y == np.array(want, np.uint32)[:, :, None]).all()
 
 
+@pytest.mark.parametrize("config", [RowsConfig(1, 4), RowsConfig(64, 1, 1, 1)])
+def test_a_tile_has_columns(config: RowsConfig) -> None:
+    with pytest.raises(LegoError, match="dropout: the tile of a CTA has no columns"):
+        dropout(4, 64, p=0.25, config=config)
+
+
 @pytest.mark.parametrize("shape", SHAPES)
 def test_dropout_depends_on_seed_and_element_alone(shape: tuple[int, int]) -> None:
     x, bias, residual = abs(random(*shape)) + 1, random(shape[1]), random(*shape, seed=1)
