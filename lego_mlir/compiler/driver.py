@@ -12,7 +12,7 @@ bundle     an artifact: the code, and how to launch it
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -181,8 +181,7 @@ class Compilation:
         """The module with all lego operations lowered, and tiles distributed by the schedule."""
         module = self._clone(self.placed)
         run_passes(LOWERING, module, self.layouts, self.source, self.options.target)
-        self._check_updates(module)
-        self._check_scheduled(module)
+        self._check_accesses(module)
         self.schedules.apply(module, schedules.TILES, self.layouts)
         lower_lego(module, self.layouts, self.source, check=self.options.check)
         with self.context:
@@ -196,19 +195,25 @@ class Compilation:
         sizes = {**dialect.sizes_of(self._parsed, self.source), **self.options.sizes}
         return Layouts(self.source, sizes, self.functions)
 
-    def _check_updates(self, module: Any) -> None:
+    def _check_accesses(self, module: Any) -> None:
+        """Refuse what several threads would do to one element."""
+        operations = list(operations_in(module.operation))
+        self._check_updates(operations)
+        self._check_scheduled(operations)
+
+    def _check_updates(self, operations: Sequence[Any]) -> None:
         """Refuse updates of elements that are not known to be one thread's own."""
         with self.context, mlir_errors(self.source):
             check_updates(
-                module,
+                operations,
                 self.layouts,
                 self.source,
                 by_block=lambda launch: self.schedules.of(launch) is not None,
             )
 
-    def _check_scheduled(self, module: Any) -> None:
+    def _check_scheduled(self, operations: Sequence[Any]) -> None:
         """Refuse what each thread does by itself where a schedule distributes a CTA's tiles."""
-        for op in operations_in(module.operation):
+        for op in operations:
             if op.name != dialect.ATOMIC:
                 continue
             schedule = self.schedules.of(enclosing_launch(op))

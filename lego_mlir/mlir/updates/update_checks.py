@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from lego_mlir.algebra import Layout
@@ -12,7 +12,6 @@ from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.context import Source
 from lego_mlir.mlir.layouts import Layouts
 from lego_mlir.mlir.lowering.buffers import sources_of
-from lego_mlir.mlir.modules import operations_in
 from lego_mlir.mlir.updates.find_updates import updates
 from lego_mlir.mlir.updates.ownership import Decision, Verdict, is_private, kernel_of, surroundings
 
@@ -29,12 +28,16 @@ _UPDATES = {
 
 
 def check_updates(
-    module: Any, layouts: Layouts, source: Source, *, by_block: Callable[[Any], bool]
+    operations: Sequence[Any],
+    layouts: Layouts,
+    source: Source,
+    *,
+    by_block: Callable[[Any], bool],
 ) -> None:
     """Refuse updates of elements that are not known to be one thread's own.
 
     Args:
-        module: in the lego dialect, before a schedule distributes tiles.
+        operations: all of a module in the lego dialect, before a schedule distributes tiles.
         layouts: of the module.
         source: the module's text, in which errors are shown.
         by_block: whether a schedule distributes what a block of a launch does among its threads.
@@ -46,7 +49,7 @@ def check_updates(
     def layout_of(op: Any) -> Layout:
         return layouts.of(op)
 
-    for store in updates(operations_in(module.operation)):
+    for store in updates(operations):
         launch = _launch(store)
         kernel = None if launch is None else kernel_of(launch, layout_of, source)
         if kernel is None or is_private(store.operands[1]):

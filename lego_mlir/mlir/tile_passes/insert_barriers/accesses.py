@@ -78,19 +78,20 @@ class Accesses:
         thread = self._reader.read(kernel.thread)
         assert isinstance(thread, Sym), "a CTA has a warp at least"
         self._thread = thread
-        self._cta = self._rank()
+        inside = list(operations_in(kernel.launch))
+        self._cta = self._rank(inside)
         self._found: dict[Any, list[Access]] = {}
-        self._read_indices()
-        self._collect()
+        self._read_indices(inside)
+        self._collect(inside)
 
     def of(self, op: Any) -> Sequence[Access]:
         """Return the accesses of an operation, without those inside it."""
         return self._found.get(op, ())
 
-    def _read_indices(self) -> None:
+    def _read_indices(self, operations: Sequence[Any]) -> None:
         """Read what lego.inv and lego.apply compute as expressions."""
         layouts = self._kernel.layouts
-        for op in operations_in(self._kernel.launch):
+        for op in operations:
             if op.name not in (dialect.INV, dialect.APPLY):
                 continue
             layout, xs = layouts.of(op), [self._reader.read(x) for x in op.operands]
@@ -103,10 +104,10 @@ class Accesses:
             for result, x in zip(op.results, found, strict=True):
                 self._reader.define(result, x)
 
-    def _collect(self) -> None:
+    def _collect(self, inside: Sequence[Any]) -> None:
         touched: dict[Any, list[tuple[Any, Region]]] = {}
         sent = set()
-        for root, region in self._regions():
+        for root, region in self._regions(inside):
             users = list(users_of(root))
             if any(op.name == tiles.SEND_PARTS and op.operands[0] == root for op in users):
                 sent.add(root)
@@ -131,11 +132,11 @@ class Accesses:
                     self._found.setdefault(op, []).append(access)
 
     # Memory.
-    def _regions(self) -> Iterator[tuple[Any, Region]]:
+    def _regions(self, inside: Sequence[Any]) -> Iterator[tuple[Any, Region]]:
         """Yield the buffers that operations of the kernel access, with the bytes that these are."""
         may_overlap = self._may_overlap()
         seen = set()
-        for op in operations_in(self._kernel.launch):
+        for op in inside:
             for operand in op.operands:
                 if not isinstance(operand.type, ir.MemRefType):
                     continue
@@ -209,9 +210,9 @@ class Accesses:
             cta_threads=self._threads,
         )
 
-    def _rank(self) -> Sym | None:
+    def _rank(self, inside: Sequence[Any]) -> Sym | None:
         """Return the symbol of the CTA's number in its cluster, if the kernel reads it."""
-        for op in operations_in(self._kernel.launch):
+        for op in inside:
             if op.name == "gpu.cluster_block_id":
                 rank = self._reader.read(op.results[0])
                 return rank if isinstance(rank, Sym) else None

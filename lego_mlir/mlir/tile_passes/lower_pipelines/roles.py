@@ -35,11 +35,14 @@ _FIRST_TURN = 2
 
 def lower_roles(kernel: TileKernel) -> None:
     """Run the pass on a kernel, in place."""
-    roles = [op for op in operations_in(kernel.launch) if op.name == pipelines.ROLE]
+    of_turns = (pipelines.TURN_BEGIN, pipelines.TURN_END)
+    kinds = (pipelines.ROLE, *of_turns)
+    found = [op for op in operations_in(kernel.launch) if op.name in kinds]
+    roles = [op for op in found if op.name == pipelines.ROLE]
     turns = [_turns(role) for role in roles]
     group: dict[Any, Any] = {}
-    for op in list(operations_in(kernel.launch)):
-        if op.name in (pipelines.TURN_BEGIN, pipelines.TURN_END):
+    for op in found:
+        if op.name in of_turns:
             block = _home(kernel, op)
             if block not in group:
                 with ir.InsertionPoint.at_block_begin(block), op.location:
