@@ -27,6 +27,8 @@ class RowsConfig:
         together: iterations whose rows have their statistics in one round trip.
         stages: iterations whose rows a persistent CTA has in shared memory, where cp.async copies
             them ahead, and from where each pass over a row reads it; 0 for rows in registers.
+        masked: whether all CTAs with stages have the same number of iterations, and rows past the
+            last are masked; otherwise each has the iterations of its own rows.
         ctas_per_sm: CTAs for which a multiprocessor is to have registers.
         reason: why it was chosen.
     """
@@ -41,6 +43,7 @@ class RowsConfig:
     ahead: int = 0
     together: int = 1
     stages: int = 0
+    masked: bool = False
     ctas_per_sm: int = 1
     reason: str = "given"
 
@@ -61,6 +64,11 @@ class RowsConfig:
             raise LegoError(
                 "RowsConfig: rows pass in pieces through 2 stages or more, of persistent CTAs",
                 hint="RowsConfig(rows=1, warps=8, piece=2, vector=8, ctas=132, stages=2)",
+            )
+        if self.masked and not self.stages:
+            raise LegoError(
+                "RowsConfig: masked is for rows that pass through stages, and stages is 0",
+                hint="RowsConfig(rows=1, warps=8, piece=2, ctas=132, stages=2, masked=True)",
             )
         if self.cluster > 1 and (self.rows > 1 or (self.piece and not self.is_resident)):
             raise LegoError(

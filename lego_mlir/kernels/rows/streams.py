@@ -23,12 +23,14 @@ class _Stream(NamedTuple):
         held: bytes of a row that a thread reads.
         piece: vectors of a thread in a piece.
         warps: of a CTA.
+        masked: as `RowsConfig` has it: whether the compiler keeps the memory busier so.
     """
 
     beyond: int
     held: int = 64
     piece: int = 1
     warps: int = 16
+    masked: bool = False
 
 
 _STREAMS: dict[tuple[int, int, bool], tuple[_Stream, ...]] = {
@@ -43,7 +45,11 @@ _STREAMS: dict[tuple[int, int, bool], tuple[_Stream, ...]] = {
 }
 """By how many inputs belong to columns, how many to elements, and whether these have 4 bytes."""
 
-_SUMS = {(1, False): _Stream(16384), (1, True): _Stream(16384), (2, True): _Stream(16384)}
+_SUMS: dict[tuple[int, bool], tuple[_Stream, ...]] = {
+    (1, False): (_Stream(65536), _Stream(16384, masked=True)),
+    (1, True): (_Stream(16384),),
+    (2, True): (_Stream(16384, masked=True),),
+}
 """By how many outputs are sums of columns, and whether elements have 4 bytes. Two sums of the
 columns of shorter elements take the registers."""
 
@@ -94,6 +100,7 @@ def choose_stream(problem: RowsProblem) -> RowsConfig | None:
         cluster=cluster,
         ctas=min(per_sm * _AT_ONCE[cluster], problem.many_rows),
         stages=_STAGES,
+        masked=stream.masked,
         reason=f"{stream.held} bytes a thread",
     )
 
@@ -101,7 +108,6 @@ def choose_stream(problem: RowsProblem) -> RowsConfig | None:
 def _streams(problem: RowsProblem, *, is_wide: bool) -> tuple[_Stream, ...]:
     """Return how rows are streamed, the longest first."""
     if problem.column_sums:
-        found = _SUMS.get((min(2, len(problem.column_sums)), is_wide))
-        return () if found is None else (found,)
+        return _SUMS.get((min(2, len(problem.column_sums)), is_wide), ())
     by_column, inputs = len(problem.loaded_by_column), len(problem.loaded_elementwise)
     return _STREAMS.get((min(2, by_column), min(2, inputs), is_wide), ())

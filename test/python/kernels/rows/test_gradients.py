@@ -33,6 +33,7 @@ CASES = [
     (11, 640, RowsConfig(1, 5, ctas=3, ahead=2, together=2)),
     (10, 1024, RowsConfig(1, 2, cluster=2, ctas=3, ahead=3, together=2)),
     (7, 1000, RowsConfig(1, 2, 1, 4, cluster=2, ctas=2, stages=3)),
+    (5, 300, RowsConfig(1, 2, 1, 4, ctas=2, stages=2, masked=True)),
     (9, 1300, RowsConfig(1, 4, 2, 4)),
     (9, 1300, RowsConfig(1, 4, 2, 4, held=True)),
     (3, 1300, RowsConfig(1, 2, cluster=4)),

@@ -168,6 +168,7 @@ def test_in_place(pieces: tuple[int, ...] | None) -> None:
         ({"rows": 3, "warps": 4}, "rows is a power of two"),
         ({"rows": 1, "warps": 4, "piece": 3}, "piece is 0 or a power of two"),
         ({"rows": 2, "warps": 4, "cluster": 2}, "a cluster has one row"),
+        ({"rows": 1, "warps": 4, "masked": True}, "stages is 0"),
     ],
 )
 def test_wrong_configs_are_errors(config: Any, message: str) -> None:
