@@ -10,6 +10,7 @@ import pytest
 
 import lego_mlir as lg
 from lego_mlir import LegoError, kernels, runtime
+from lego_mlir.kernels.rows.config import RowsConfig
 
 ROWS, COLUMNS = 65552, 32776
 """More than 2**31 elements together, and rows that are multiples of 16."""
@@ -34,12 +35,20 @@ def test_transposes(tmp_path: Path) -> None:
     assert (y[-8:, -16:] == x[-16:, -8:].T).all()  # of the last tile
 
 
-def test_rows(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("columns", "config"),
+    [
+        (32768, RowsConfig(1, 8, cluster=4)),
+        (COLUMNS, RowsConfig(1, 16, 1, 8, cluster=2, ctas=ROWS // 4, stages=3)),
+    ],
+    ids=["in registers", "in stages"],
+)
+def test_rows(tmp_path: Path, columns: int, config: RowsConfig) -> None:
     """Offsets of the last rows need 64 bits."""
-    x = _sparse(tmp_path, "x", (ROWS, COLUMNS), "f2")
-    y = _sparse(tmp_path, "y", (ROWS, COLUMNS), "f2")
+    x = _sparse(tmp_path, "x", (ROWS, columns), "f2")
+    y = _sparse(tmp_path, "y", (ROWS, columns), "f2")
     x[-1, :5] = np.arange(5)
-    softmax = kernels.softmax(None, COLUMNS, "f16")
+    softmax = kernels.softmax(None, columns, "f16", config=config)
     softmax(x, y, device=runtime.select("sim", sample=SAMPLE))
     row = np.exp(x[-1].astype(np.float64) - 4)
     np.testing.assert_allclose(y[-1], row / row.sum(), atol=1e-3)

@@ -1,8 +1,8 @@
 """A GEMM by the schedule `persistent`, in a cluster that loads operand B together; its mutants.
 
 Two CTAs compute two tiles of 64 rows each, one after another: three iterations of k through rings
-of two stages, and a ring of one stage from which TMA stores. The patterns name instructions and
-their order, not registers.
+of two stages that share their barriers, and a ring of one stage from which TMA stores while the
+next tile is multiplied. The patterns name instructions and their order, not registers.
 """
 
 from __future__ import annotations
@@ -74,17 +74,12 @@ def _waits(name: str, n: int, gpu: str, late: str, early: str | None = None) -> 
 
 MUTANTS = (
     _waits(
-        "a tile is put where one is still stored", 13, "stores parts of two tiles", RACE, DEADLOCK
+        "a tile is put where one is still stored", 7, "stores parts of two tiles", RACE, DEADLOCK
     ),
-    _waits(
-        "no wait for the first tile of A", 0, "multiplies what TMA has not brought", UNWRITTEN, RACE
-    ),
-    _waits("no wait for the first tile of B", 1, "multiplies what TMA has not brought", UNWRITTEN),
-    _waits("A comes into a stage that is read", 14, "overwrites A", TOO_MANY, RACE),
-    _waits("B comes into a stage that another CTA reads", 15, "overwrites B", RACE),
-    _waits(
-        "a tile is stored before it is put", 16, "stores what was there before", UNWRITTEN, RACE
-    ),
+    _waits("no wait for the first tiles", 0, "multiplies what TMA has not brought", UNWRITTEN),
+    _waits("no wait for later tiles", 2, "multiplies what TMA has not brought", DEADLOCK),
+    _waits("tiles come into a stage that is read", 8, "overwrites A and B", TOO_MANY, RACE),
+    _waits("a tile is stored before it is put", 9, "stores what was there before", UNWRITTEN, RACE),
     Mutant(
         "what is put is not visible to TMA",
         re.compile(r"fence\.proxy\.async\.shared::cta;"),
@@ -110,10 +105,10 @@ MUTANTS = (
         RACE,
     ),
     Mutant(
-        "one thread's part is enough",
-        re.compile(r"mov\.b32 \t(%r\d+), 128;(\s+mbarrier\.init)"),
+        "one warp's part is enough",
+        re.compile(r"mov\.b32 \t(%r\d+), 4;(\s+mbarrier\.init)"),
         r"mov.b32 \t\1, 1;\2",
-        "stores before all threads have put their parts",
+        "stores before all warps have put their parts",
         DEADLOCK,
     ),
     Mutant(
