@@ -17,7 +17,7 @@
 // CHECK-NEXT:      %[[W:[^ ]+]] = arith.extf %[[Y]]
 // CHECK-NEXT:      arith.subf %[[W]]
 
-// Slices, and the two places for what CTAs send by turns: no barrier of the cluster in the loop.
+// Slices, and the two buffers for what CTAs send, which alternate: no barrier of the cluster in the loop.
 // INDEX:         nvvm.cluster.arrive.relaxed
 // INDEX:         nvvm.cluster.wait
 // INDEX:         scf.for

@@ -3,7 +3,8 @@
     ld.global.L1::no_allocate.L2::256B.v4.b32 {$0, $1, $2, $3}, [$4+64];
 
 They leave no line in the L1 cache, and bring 256 bytes at a time into the L2 cache: device memory
-is slower where threads read short pieces of many rows in turns. LLVM has no operation for either.
+is slower where threads read short pieces of many rows one after another. LLVM has no operation
+for either.
 
 Source: PTX ISA 9.7.9.8 (ld), 9.7.9.2 (cache eviction priority hints).
 """

@@ -1,7 +1,7 @@
 """What the exchanges between the CTAs of a cluster need besides their data: barriers, and order.
 
 Each exchange has an mbarrier in every CTA, which counts the bytes that arrive there. One in a loop
-has two, and two places for its bytes, and takes them by turns: who sends for the next iteration
+has two, and two buffers for its bytes, which alternate: who sends for the next iteration
 disturbs nobody who still reads what this one has sent. Senders arrive at the mbarrier, too, behind
 what their CTA has read: who sends for the iteration after that has waited for them. So CTAs do not
 wait for one another between iterations. At the begin of the kernel
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from lego_mlir.mlir.tile_passes.lower_tiles.threads import Threads
 
 _SLOTS = 2
-"""The mbarriers of an exchange in a loop, and the places for its bytes."""
+"""The mbarriers of an exchange in a loop, and the buffers for its bytes."""
 
 _TICKS = 10_000_000
 """Nanoseconds that mbarrier.try_wait may suspend the thread."""

@@ -223,7 +223,7 @@ def test_both_dimensions() -> None:
 
 @pytest.mark.parametrize("dtype", ["f32", "f16", "bool"])
 def test_exchanges_in_loops(dtype: str) -> None:
-    """An exchange has two buffers by turns: CTAs do not wait for one another between iterations."""
+    """Exchanges alternate between two buffers: CTAs do not wait for one another in between."""
     kind = F_6x512
 
     @lg.kernel(grid=2, warps=2, cluster=2)

@@ -9,7 +9,7 @@
     %y = "lego.load_parts"(%room, %j) {layout = #M, ...}
 
 The barrier counts bytes, so that no thread waits for more than what it reads. It begins before the
-kernel's body (`exchanges.py`). In a loop there are two barriers and two rooms, taken by turns.
+kernel's body (`exchanges.py`). In a loop two barriers and two rooms alternate.
 
 Source: PTX ISA, "st.async" and "mbarrier".
 """
