@@ -15,6 +15,7 @@ from typing import Any
 from lego_mlir.algebra import GenP, Layout
 from lego_mlir.algebra.sizes import size_symbol
 from lego_mlir.diagnostics import LegoError, Location
+from lego_mlir.frontend.tiles.sizes import TILE_MULTIPLES
 from lego_mlir.index import Sym
 from lego_mlir.mlir.bindings import func, ir
 from lego_mlir.mlir.context import Source
@@ -41,6 +42,7 @@ class Trace:
         sizes: the values of sizes that only the launch knows.
         bounds: what such a size is at most, by its name.
         cluster: the CTAs that hold tiles together.
+        tile_multiple: what divides the sizes that tiles have in registers as the program says.
         texts: the Python files that operations come from, by the names in their locations.
     """
 
@@ -53,6 +55,7 @@ class Trace:
         self.sizes: Mapping[Sym, Any] = {}
         self.bounds: Mapping[str, int] = {}
         self.cluster = 1
+        self.tile_multiple = TILE_MULTIPLES[0]
         self.texts = {source.file: source.text}
         self.left_loop: Location | None = None
         self._functions: dict[str, Callable[..., Any]] = {}

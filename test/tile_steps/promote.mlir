@@ -4,7 +4,12 @@
 // RUN: cat %t/*-promote.mlir | FileCheck %s
 // RUN: %legoc %S/Inputs/deep_grid.mlir --schedule=persistent --param ctas=4 --param promote=1 --param store_stages=2 --param store_parts=4 --check-each-step | FileCheck %s --check-prefix=STEPS
 // RUN: %legoc %S/Inputs/deep_grid.mlir --schedule=persistent --param ctas=2 --param promote=1 --param store_stages=2 --param store_parts=4 --emit=placed | FileCheck %s --check-prefix=PARTS
-// RUN: not %legoc %S/Inputs/deep_grid.mlir --schedule=persistent --param promote=2 --emit=placed 2>&1 | FileCheck %s --check-prefix=DIVIDES
+// RUN: rm -rf %t.rest %t.open
+// RUN: %legoc %S/Inputs/deep_grid.mlir --schedule=persistent --param promote=2 --emit=placed --keep %t.rest -o %t.out
+// RUN: cat %t.rest/*-promote.mlir | FileCheck %s --check-prefix=REST
+// RUN: %legoc %S/Inputs/deep_grid.mlir --schedule=persistent --param split_k=2 --param promote=2 --emit=placed --keep %t.open -o %t.out
+// RUN: cat %t.open/*-promote.mlir | FileCheck %s --check-prefix=OPEN
+// RUN: %legoc %S/Inputs/deep_grid.mlir --schedule=persistent --param ctas=4 --param split_k=2 --param promote=2 --check-each-step | FileCheck %s --check-prefix=STEPS
 // RUN: not %legoc %S/Inputs/attention.mlir --schedule=persistent --param promote=4 --emit=placed 2>&1 | FileCheck %s --check-prefix=CHAINED
 
 // CHECK:      %[[SUM:[^ ]+]] = scf.for %[[J:[^ ]+]] = %c0{{.*}} to %c1{{.*}} step %c1{{.*}} iter_args(%[[TOTAL:[^ ]+]] = %
@@ -33,6 +38,20 @@
 // PARTS:      "lego.dot_wait"({{.*}}) {pending = 0
 // PARTS:      arith.addf
 
-// DIVIDES:    error: promote: the loop has 5 iterations, which are no multiple of 2
-// DIVIDES:    hint: --param promote=1
+// Of 5 iterations the last sum has one.
+// REST:       scf.for %[[J:[^ ]+]] = %c0{{.*}} to %c3
+// REST:       %[[BEFORE:[^ ]+]] = arith.muli %[[J]], %c2
+// REST-NEXT:  %[[LEFT:[^ ]+]] = arith.subi %c5{{.*}}, %[[BEFORE]]
+// REST-NEXT:  %[[COUNT:[^ ]+]] = arith.minsi %c2{{.*}}, %[[LEFT]]
+// REST-NEXT:  scf.for %{{[^ ]+}} = %c0{{.*}} to %[[COUNT]]
+
+// A slice of them has 3 or 2.
+// OPEN:       %[[TRIPS:[^ ]+]] = arith.ceildivsi
+// OPEN:       %[[SUMS:[^ ]+]] = arith.ceildivsi %[[TRIPS]], %c2
+// OPEN:       scf.for %{{[^ ]+}} = %c0{{.*}} to %[[SUMS]]
+// OPEN:       %[[LEFT:[^ ]+]] = arith.subi %[[TRIPS]],
+// OPEN-NEXT:  %[[MOST:[^ ]+]] = arith.minsi %c2{{.*}}, %[[LEFT]]
+// OPEN-NEXT:  %[[COUNT:[^ ]+]] = arith.maxsi %[[MOST]], %c1
+// OPEN-NEXT:  scf.for %{{[^ ]+}} = %c0{{.*}} to %[[COUNT]]
+
 // CHAINED:    error: promote: no loop has dots that only add to what it carries in f32

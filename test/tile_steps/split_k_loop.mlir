@@ -4,7 +4,11 @@
 // RUN: cat %t/*-split_k_loop.mlir | FileCheck %s
 // RUN: %legoc %S/Inputs/deep_grid.mlir --schedule=persistent --param split_k=5 --param ctas=4 --check-each-step | FileCheck %s --check-prefix=STEPS
 // RUN: %legoc %S/Inputs/deep_grid.mlir --schedule=persistent --param split_k=5 --emit=ptx | FileCheck %s --check-prefix=PTX
-// RUN: not %legoc %S/Inputs/deep_grid.mlir --schedule=persistent --param split_k=2 --emit=placed 2>&1 | FileCheck %s --check-prefix=DIVIDES
+// RUN: rm -rf %t.rest
+// RUN: %legoc %S/Inputs/deep_grid.mlir --schedule=persistent --param split_k=3 --param ctas=18 --param cluster=2 --param cluster_rows=2 --emit=placed --keep %t.rest -o %t.out
+// RUN: cat %t.rest/*-split_k_loop.mlir | FileCheck %s --check-prefix=REST
+// RUN: cat %t.rest/*-multicast.mlir | FileCheck %s --check-prefix=CLUSTER
+// RUN: not %legoc %S/Inputs/deep_grid.mlir --schedule=persistent --param split_k=6 --emit=placed 2>&1 | FileCheck %s --check-prefix=MANY
 // RUN: sed 's/gz = %one/gz = ~two/' %S/Inputs/deep_grid.mlir | tr '~' '%' > %t.z.mlir
 // RUN: not %legoc %t.z.mlir --schedule=persistent --param split_k=5 --emit=placed 2>&1 | FileCheck %s --check-prefix=DEEP
 // RUN: not %legoc %S/Inputs/attention.mlir --schedule=persistent --param split_k=2 --emit=placed 2>&1 | FileCheck %s --check-prefix=CHAINED
@@ -44,8 +48,23 @@
 // PTX:        bar.sync 1, 128;
 // PTX:        ld.global.v4.b32
 
-// DIVIDES:    error: split_k_loop: the loop has 5 iterations, which are no multiple of 2
-// DIVIDES:    hint: --param split_k=1
+// Slices have 2, 2 and 1 of 5 iterations.
+// REST:       %[[LEFT:[^ ]+]] = arith.subi %c2{{.*}}, %[[Z:[^ ]+]] : index
+// REST:       %[[AHEAD:[^ ]+]] = arith.maxsi %[[LEFT]], %c0
+// REST:       %[[MORE:[^ ]+]] = arith.minsi %[[AHEAD]], %c1
+// REST:       %[[COUNT:[^ ]+]] = arith.addi %c1{{.*}}, %[[MORE]]
+// REST:       scf.for %[[J:[^ ]+]] = %c0{{.*}} to %[[COUNT]]
+// REST:       %[[WHOLE:[^ ]+]] = arith.muli %[[Z]], %c1
+// REST-NEXT:  %[[EARLIER:[^ ]+]] = arith.minsi %[[Z]], %c2
+// REST-NEXT:  %[[FIRST:[^ ]+]] = arith.addi %[[WHOLE]], %[[EARLIER]]
+// REST-NEXT:  arith.addi %[[FIRST]], %[[J]]
+
+// Neighbours in a column, with the same slice of K, load operand B together.
+// CLUSTER:    "lego.copy_async"({{.*}}, %arg1, {{.*}}multicast = array<i64: 3, 3>
+// CLUSTER-NOT: multicast
+
+// MANY:       error: split_k_loop: the loop has 5 iterations, which are no 6 slices
+// MANY:       hint: --param split_k=5
 // DEEP:       error: split_k_loop: the grid is 3 x 2 x 2, and the programs that share a tile are along z
 // CHAINED:    error: split_k_loop: the kernel's body has 0 loops whose dots only add to what they carry in f32
 // NONE:       error: split_k_loop: split_k is 0

@@ -24,6 +24,7 @@ from lego_mlir.frontend.host.host_function import HostFunction
 from lego_mlir.frontend.host.launch_classes import ANY_SIZES, LaunchClass, RunTimeSizes
 from lego_mlir.frontend.host.parameters import (
     call,
+    checked_multiple,
     checked_params,
     cluster_size,
     cta_size,
@@ -31,6 +32,7 @@ from lego_mlir.frontend.host.parameters import (
     traced_argument,
 )
 from lego_mlir.frontend.host.python_errors import python_error
+from lego_mlir.frontend.tiles.sizes import TILE_MULTIPLES
 from lego_mlir.frontend.trace import Trace, location_of_traceback, relative_name, user_location
 from lego_mlir.hardware.limits import MAX_ACCESS_BYTES
 from lego_mlir.index import construct, symbols
@@ -61,6 +63,7 @@ class Kernel(HostFunction):
         grid: CTAs along x, y and z; of a kernel with clusters, clusters along x.
         cluster: the CTAs of a cluster, which hold tiles together.
         ctas_per_sm: the CTAs for which a multiprocessor has registers at least.
+        tile_multiple: what divides the sizes that tiles have in registers as the program says.
         block: threads of a CTA along x, y and z.
         warps: of a CTA, if the kernel is one on tiles; `None` for a kernel of threads.
         schedule: the schedule that maps tiles to threads and instructions, if any.
@@ -87,6 +90,7 @@ class Kernel(HostFunction):
         warps: int | None = None,
         cluster: int = 1,
         ctas_per_sm: int = 1,
+        tile_multiple: int = TILE_MULTIPLES[0],
     ) -> None:
         if not isinstance(function, FunctionType):
             raise LegoError(
@@ -99,6 +103,7 @@ class Kernel(HostFunction):
         self.block = cta_size(block, warps, name)
         self.cluster = cluster_size(cluster, warps, name)
         self.ctas_per_sm = occupancy(ctas_per_sm, self.block, name)
+        self.tile_multiple = checked_multiple(tile_multiple, warps, name)
         self.schedule = schedule
         self.params = checked_params(params or {}, schedule, name)
         self.explanation = explanation
@@ -193,7 +198,7 @@ class Kernel(HostFunction):
     def _traced(self) -> Any:
         script = None if self.schedule is None else read(self.schedule).text
         grid = tuple(map(str, self.grid))
-        size = grid, self.cluster, self.block, self.warps
+        size = grid, self.cluster, self.block, self.warps, self.tile_multiple
         launch = *size, self.ctas_per_sm, self.pdl, self.schedule, script, self.params
         return self.name, launch, dict(self.parameters()), self.__wrapped__
 
@@ -225,6 +230,7 @@ class Kernel(HostFunction):
         clusters, y, z = grid_of(self._grid, types, self.name)
         trace.launch = self._launch((construct.mul(clusters, self.cluster), y, z), trace)
         trace.warps, trace.cluster = self.warps, self.cluster
+        trace.tile_multiple = self.tile_multiple
         self._body(trace, buffers, types)
         return trace.launch
 
@@ -337,6 +343,7 @@ def kernel(
     warps: int | None = None,
     cluster: int = 1,
     ctas_per_sm: int = 1,
+    tile_multiple: int = TILE_MULTIPLES[0],
     reference: str | None = None,
     parameters: Mapping[str, Parameter] | None = None,
     schedule: str | None = None,
@@ -362,6 +369,9 @@ def kernel(
             `lg.block_id()`. More than 8 need a GPU that has so large clusters.
         ctas_per_sm: how many CTAs a multiprocessor is to hold at once, as far as registers go: a
             thread gets no more than its share of them. Without it a thread has what it needs.
+        tile_multiple: what divides the sizes of tiles, up to 256, that they have in registers, too;
+            others are rounded up to powers of two. With 8, dots by `wgmma` have 24 columns, not 32;
+            operands of `mma.sync` need 16 along k.
         reference: a known reference (`lego_mlir.runtime.references`) that `run` compares with.
         parameters: the types of the function's parameters, where they are not its annotations.
         schedule: the name or file of a schedule, which distributes tiles among threads.
@@ -397,4 +407,5 @@ def kernel(
         warps,
         cluster,
         ctas_per_sm,
+        tile_multiple,
     )

@@ -13,6 +13,7 @@ from lego_mlir.frontend.host.argument_types import Parameter, ScalarType, Tensor
 from lego_mlir.frontend.host.grids import dim3
 from lego_mlir.frontend.host.launch_classes import NARROW_ELEMENTS, LaunchClass
 from lego_mlir.frontend.tensors import TensorValue
+from lego_mlir.frontend.tiles.sizes import TILE_MULTIPLES
 from lego_mlir.frontend.trace import Trace, source_text
 from lego_mlir.frontend.values import Value
 from lego_mlir.hardware.limits import (
@@ -87,6 +88,21 @@ def occupancy(ctas: Any, block: tuple[int, int, int], name: str) -> int:
             f"threads, not {ctas!r}"
         )
     return ctas
+
+
+def checked_multiple(multiple: Any, warps: Any, name: str) -> int:
+    """Return what divides the sizes of tiles that stay as the program says.
+
+    Raises:
+        LegoError: there is no such choice, or the kernel is one of threads.
+    """
+    default = TILE_MULTIPLES[0]
+    if multiple not in TILE_MULTIPLES or (multiple != default and warps is None):
+        raise LegoError(
+            f"kernel '{name}': tile_multiple is {multiple!r}",
+            hint=f"{' or '.join(map(str, TILE_MULTIPLES))}, in a kernel on tiles: warps=4",
+        )
+    return int(multiple)
 
 
 def cta_size(block: Any, warps: Any, name: str) -> tuple[int, int, int]:

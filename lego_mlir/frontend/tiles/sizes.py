@@ -9,9 +9,11 @@ from lego_mlir.diagnostics import LegoError
 from lego_mlir.hardware.limits import WARP_THREADS
 
 _SMALL = 256
-"""Up to this size, which is that of one instruction's tile, multiples of `_ROW` stay."""
+"""Up to this size, which is that of one instruction's tile, multiples stay."""
 
-_ROW = 16
+TILE_MULTIPLES = (16, 8)
+"""What may divide the sizes of tiles that stay: rows and k of `mma.sync`, and its columns."""
+
 _VECTORS = (8, 4, 2)
 """Elements that one access moves, up to 16 bytes of 16 bits."""
 
@@ -55,7 +57,7 @@ def is_size(n: object) -> bool:
     return type(n) in (int, BoundedSize) and n > 0  # type: ignore[operator]
 
 
-def held_size(size: int, warps: int) -> int:
+def held_size(size: int, warps: int, multiple: int = TILE_MULTIPLES[0]) -> int:
     """Return the size that a dimension of a tile has in registers.
 
     It depends on nothing else, so that tiles of one shape have one type, whatever their elements
@@ -65,9 +67,10 @@ def held_size(size: int, warps: int) -> int:
     Args:
         size: of the dimension in the program.
         warps: of the CTA, or of all CTAs of a cluster.
+        multiple: what divides the sizes up to 256 that stay, as the kernel says.
     """
     power = 1 << (size - 1).bit_length()
-    if size in (0, power) or (size <= _SMALL and size % _ROW == 0):
+    if size in (0, power) or (size <= _SMALL and size % multiple == 0):
         return size
     if size <= _SMALL:
         return power
@@ -80,6 +83,6 @@ def held_size(size: int, warps: int) -> int:
     return held
 
 
-def held_shape(shape: Sequence[int], warps: int) -> tuple[int, ...]:
-    """Return the shape that a tile has in registers."""
-    return tuple(held_size(n, warps) for n in shape)
+def held_shape(shape: Sequence[int], warps: int, multiple: int) -> tuple[int, ...]:
+    """Return the shape that a tile has in registers; arguments are those of `held_size`."""
+    return tuple(held_size(n, warps, multiple) for n in shape)

@@ -159,7 +159,7 @@ class Tile(Value):
         )
 
     def _held(self, shape: tuple[int, ...]) -> tuple[int, ...]:
-        return held_shape(shape, holding_warps(self._trace))
+        return held_shape(shape, holding_warps(self._trace), self._trace.tile_multiple)
 
     def _kind(self, shape: tuple[int, ...]) -> Any:
         return tile_type(self._held(shape), self.element)
@@ -195,7 +195,7 @@ def holding_warps(trace: Trace) -> int:
 
 def type_of(shape: tuple[int, ...], element: Any, trace: Trace) -> Any:
     """Return the MLIR type of a tile of these sizes."""
-    return tile_type(held_shape(shape, holding_warps(trace)), element)
+    return tile_type(held_shape(shape, holding_warps(trace), trace.tile_multiple), element)
 
 
 def spread(

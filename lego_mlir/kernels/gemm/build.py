@@ -21,8 +21,9 @@ from lego_mlir.kernels.gemm.kernel import Epilogue, Operand, TiledGemm, gemm_bod
 from lego_mlir.kernels.gemm.matrices import ALIGNMENT, transposed
 from lego_mlir.kernels.gemm.planner import GEMV, HMMA, WGMMA, Plan
 from lego_mlir.kernels.gemm.problem import Problem
-from lego_mlir.kernels.gemm.tile_program import tile_body
+from lego_mlir.kernels.gemm.tile_program import tile_body, tile_multiple
 from lego_mlir.kernels.gemm.unaligned.repitch import copy_name, repitch_kernel
+from lego_mlir.kernels.gemm.wgmma.config import WgmmaConfig
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +137,10 @@ def build(
     }
     reference = reference_of(dtype, chosen) if request.epilogue is None else None
     warps = config.threads // WARP_THREADS
-    threads: Any = {"warps": warps} if is_tile_program else {"block": config.threads}
+    threads: Any = {"block": config.threads}
+    if is_tile_program:
+        assert isinstance(config, WgmmaConfig)
+        threads = {"warps": warps, "tile_multiple": tile_multiple(config)}
     multiply = kernel(
         grid=(ctas,) if order.rank == 3 else (tiles, problem.batch, config.grid_slices),
         reference=reference,

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from inspect import Parameter, Signature
-from math import prod
+from math import gcd
 from typing import Any
 
 from lego_mlir.diagnostics import LegoError
@@ -40,11 +40,11 @@ _MAX_CONSUMERS = 2
 """Consumers, at most, with which programs on tiles were as fast as others on an H200. With three,
 and with clusters, some took 3 to 4 % longer."""
 
+_COLUMNS = 16
+"""Columns of a tile come in multiples of so many, but where a config says otherwise."""
+
 _STORE_STAGES = 4
 """Parts of a tile of C that wait to be stored, at most."""
-
-_COLUMNS = 16
-"""Tiles in registers have a multiple of so many columns, or a power of two."""
 
 
 def is_tile_program(
@@ -70,21 +70,16 @@ def is_tile_program(
         return False
     is_whole = not config.persistent_ctas and config.split_k == 1
     is_alone = config.cluster == (1, 1) and config.consumers <= _MAX_CONSUMERS
-    return why_not is None and is_whole and is_alone
+    is_even = tile_multiple(config) == _COLUMNS or config.tile[1] < _COLUMNS
+    has_equal_sums = config.k_iterations(problem) % max(1, config.promote) == 0
+    return why_not is None and is_whole and is_alone and is_even and has_equal_sums
 
 
 def why_no_tile_program(config: WgmmaConfig, problem: Problem) -> LegoError | None:
     """Return why no steps make the kernel of a config for a GEMM; `None` if they do."""
-    n, iterations = config.tile[1], config.k_iterations(problem)
     lacking = {
         "split_k through a cluster": config.column_slices > 1,
-        "split_k of clusters": config.split_k > 1 and prod(config.cluster) > 1,
-        f"split_k = {config.split_k} for {iterations} iterations": iterations % config.split_k != 0,
         "ping_pong": config.ping_pong,
-        f"promote = {config.promote} for {iterations} iterations": (
-            config.promote > 0 and iterations % config.promote != 0
-        ),
-        f"a tile of {n} columns": n % _COLUMNS != 0 and n & (n - 1) != 0,
     }
     found = [name for name, is_asked in lacking.items() if is_asked]
     if not found:
@@ -93,6 +88,11 @@ def why_no_tile_program(config: WgmmaConfig, problem: Problem) -> LegoError | No
         f"{config}: the steps of the schedule '{SCHEDULE}' have no {', '.join(found)}",
         hint="on_tiles=False",
     )
+
+
+def tile_multiple(config: WgmmaConfig) -> int:
+    """Return what divides the sizes of the tiles that have these in registers, too."""
+    return gcd(config.tile[1], _COLUMNS)
 
 
 def schedule_params(config: WgmmaConfig, problem: Problem, target: Target) -> dict[str, int]:
@@ -111,6 +111,7 @@ def schedule_params(config: WgmmaConfig, problem: Problem, target: Target) -> di
         "ctas": ctas,
         "raster_group": 1,  # the rasterization is in the body
         "cluster": cluster,
+        "cluster_rows": 1,  # slices of K are rows of the grid, and those of a tile no cluster
         "stages": config.stages,
         "store_stages": stages,
         "store_parts": parts,

@@ -39,6 +39,15 @@ def iterations_of(loop: Any) -> int | None:
     return len(range(*bounds)) if len(bounds) == len(("low", "high", "stride")) else None
 
 
+def build_iterations(loop: Any) -> Any:
+    """Build the number of iterations of a loop, an index; of bounds that cross it is below 1."""
+    known = iterations_of(loop)
+    if known is not None:
+        return build.index(known)
+    low, high, stride = list(loop.operands)[:3]
+    return build.binary("ceildivsi", build.binary("subi", high, low), stride)
+
+
 def loop_like(
     loop: Any, bounds: list[Any], initial: list[Any] | None = None
 ) -> tuple[Any, list[Any]]:

@@ -30,15 +30,16 @@ def output(kernel: Any, order: str) -> Any:
     ("sizes", "options", "config", "order"),
     [
         ((136, 128, 320), {"out": "f32"}, OVERLAPPED, "late"),
-        ((136, 128, 384), {"dtype": "i8"}, replace(PERSISTENT, tile=(64, 64, 128)), "early"),
+        ((136, 48, 384), {"dtype": "i8"}, replace(PERSISTENT, tile=(64, 24, 128)), "early"),
         ((128, 256, 200), {"c": OrderBy(Col(128, 256))}, OVERLAPPED, "random:1"),
         ((192, 192, 256), {}, replace(PERSISTENT, persistent_ctas=0, cluster=(2, 2)), "late"),
         (
-            (72, 128, 512),
+            (128, 64, 448),  # slices of 2, 2, 2 and 1 iterations
             {},
             replace(
                 PERSISTENT,
                 persistent_ctas=0,
+                cluster=(2, 1),
                 split_k=4,
                 split_k_through="l2",
                 deterministic=True,
@@ -47,7 +48,7 @@ def output(kernel: Any, order: str) -> Any:
         ),
         ((80, 48, 64), {"batch": 3}, replace(PERSISTENT, tile=(64, 32, 64), stages=2), "early"),
         (
-            (64, 128, 512),
+            (64, 128, 640),  # sums of 2, 2 and 1 iterations
             {"dtype": "f8E4M3FN"},
             replace(PERSISTENT, tile=(64, 64, 128), persistent_ctas=0, promote=2),
             "random:2",
@@ -106,8 +107,6 @@ def test_rows_that_only_the_launch_knows() -> None:
     ("changes", "named"),
     [
         ({"split_k": 2, "persistent_ctas": 0}, "split_k through a cluster"),
-        ({"tile": (64, 24, 64)}, "a tile of 24 columns"),
-        ({"promote": 2}, "promote = 2 for 3 iterations"),
     ],
 )
 def test_a_config_that_no_steps_make(changes: dict[str, Any], named: str) -> None:
@@ -117,3 +116,13 @@ def test_a_config_that_no_steps_make(changes: dict[str, Any], named: str) -> Non
     unsaid = replace(config, on_tiles=None)
     kernel = matmul(256, 256, 192, b=OrderBy(Col(192, 256)), config=unsaid, target="sm_90a")
     assert kernel.schedule == "wgmma"
+
+
+@pytest.mark.parametrize("changes", [{"tile": (64, 24, 64)}, {"promote": 2}])
+def test_what_was_not_measured_is_asked_for(changes: dict[str, Any]) -> None:
+    config = WgmmaConfig((64, 64, 64), 1, 3)
+    schedules = [
+        matmul(256, 256, 192, b=OrderBy(Col(192, 256)), config=found, target="sm_90a").schedule
+        for found in (config, replace(config, **changes), replace(config, on_tiles=True, **changes))
+    ]
+    assert schedules == ["persistent", "wgmma", "persistent"]

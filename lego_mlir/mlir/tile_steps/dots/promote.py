@@ -19,21 +19,25 @@ becomes, with `promote = 4`,
 
 Hopper's tensor cores keep few bits of sums of 8-bit floats, so that errors of long sums show. A
 loop is taken whose dots, one or several, have what it carries as their accumulators of f32 and
-nothing else uses their results, and whose iterations are a multiple of `promote`; 0 changes
-nothing.
+nothing else uses their results; `promote = 0` changes nothing. Of 9 iterations three times 3 are
+added up; of 10, or if only the launch knows how many there are, the last sum is shorter:
+
+    scf.for %j = 0 to 3 {
+      %part = scf.for %k = 0 to min(4, 10 - %j * 4) ...
 """
 
 from __future__ import annotations
 
-from math import gcd
 from typing import Any
 
+from lego_mlir.algebra.sizes import ceildiv
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.schedule.transform_step import TransformStep, transform
 from lego_mlir.mlir.tile_passes.lower_tiles import build
 from lego_mlir.mlir.tile_steps.accumulating import (
     accumulates,
+    build_iterations,
     iterations_of,
     loop_like,
     move_body,
@@ -63,29 +67,29 @@ def promote(step: TransformStep) -> list[list[Any]]:
     return []
 
 
-def _promote(step: TransformStep, loop: Any, count: int) -> None:
-    """Rewrite one loop.
-
-    Raises:
-        LegoError: its iterations are not known to be a multiple of `count`.
-    """
+def _promote(step: TransformStep, loop: Any, most: int) -> None:
+    """Rewrite one loop."""
     low, _, stride, *initial = list(loop.operands)
-    trips = iterations_of(loop)
-    if trips is None or trips % count:
-        shown = "an unknown number of" if trips is None else str(trips)
-        raise step.error(
-            f"the loop has {shown} iterations, which are no multiple of {count}",
-            loop,
-            hint=step.option("promote", gcd(count, trips or 1)),
-        )
     with ir.InsertionPoint(loop), loop.location:
-        outer, (number, *totals) = loop_like(loop, [build.index(n) for n in (0, trips // count, 1)])
+        known, trips = iterations_of(loop), build_iterations(loop)
+        count = most if known is None else _equal(known, most)
+        zero, one, size = (build.index(n) for n in (0, 1, count))
+        if known is None:
+            parts = build.binary("ceildivsi", trips, size)
+        else:
+            parts = build.index(ceildiv(known, count))
+        outer, (number, *totals) = loop_like(loop, [zero, parts, one])
         with ir.InsertionPoint(body_of(outer)):
             none = [zeros(x.type) for x in initial]
-            limits = [build.index(n) for n in (0, count, 1)]
-            inner, (k, *sums) = loop_like(loop, limits, none)
+            limit = size
+            if known is None or known % count:
+                left = build.binary("subi", trips, build.binary("muli", number, size))
+                limit = build.binary("minsi", size, left)
+            if known is None:  # there is a sum because iterations are left, which is not proven
+                limit = build.binary("maxsi", limit, one)
+            inner, (k, *sums) = loop_like(loop, [zero, limit, one], none)
             with ir.InsertionPoint(body_of(inner)):
-                whole = build.binary("muli", number, build.index(count))
+                whole = build.binary("muli", number, size)
                 at = build.binary("addi", whole, k)
                 at = build.binary("addi", low, build.binary("muli", at, stride))
             added = [build.binary("addf", a, b) for a, b in zip(totals, inner.results, strict=True)]
@@ -94,3 +98,9 @@ def _promote(step: TransformStep, loop: Any, count: int) -> None:
     for old, new in zip(loop.results, outer.results, strict=True):
         old.replace_all_uses_with(new)
     step.erase(loop)
+
+
+def _equal(trips: int, most: int) -> int:
+    """Return how many iterations are added up at a time: equally many in each sum, or the most."""
+    sums = max(1, ceildiv(trips, most))
+    return trips // sums if trips and trips % sums == 0 else most

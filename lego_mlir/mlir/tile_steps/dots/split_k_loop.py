@@ -20,6 +20,11 @@ becomes, with `split_k = 4`,
       }
     }
 
+Slices of iterations that `split_k` does not divide differ by one. The first ones are longer:
+
+    %first = %z * 4 + min(%z, 2)
+    %part = scf.for %j = 0 to 4 + min(max(2 - %z, 0), 1)          of 18 iterations, split_k = 4
+
 No program waits for another, so that they may run in any order, also as those of persistent CTAs:
 the last one to arrive adds up the slices, always in their order, and loads several at a time. In
 memory a slice lies as threads hold it, 16 bytes of each beside one another.
@@ -29,7 +34,7 @@ Source: PTX ISA 8.5 (causality order).
 
 from __future__ import annotations
 
-from math import gcd, prod
+from math import prod
 from typing import Any
 
 from lego_mlir.algebra import Layout, OrderBy, RegP, Row
@@ -88,14 +93,14 @@ class _SplitK:
         self._grid = self._known_grid()
         self._loop = self._find_loop()
         trips = iterations_of(self._loop)
-        if trips is None or trips % parts:
+        if trips is None or trips < parts:
             shown = "an unknown number of" if trips is None else str(trips)
             raise step.error(
-                f"the loop has {shown} iterations, which are no multiple of {parts}",
+                f"the loop has {shown} iterations, which are no {parts} slices",
                 self._loop,
-                hint=step.option("split_k", gcd(parts, trips or 1)),
+                hint=step.option("split_k", trips or 1),
             )
-        self._trips = trips // parts
+        self._trips, self._longer = divmod(trips, parts)
 
     def _known_grid(self) -> tuple[int, int]:
         """Return the rows and columns of programs.
@@ -176,9 +181,15 @@ class _SplitK:
         """Build the loop over one slice."""
         loop = self._loop
         low, _, stride, *_ = list(loop.operands)
-        made, (k, *carried) = loop_like(loop, [build.index(n) for n in (0, self._trips, 1)])
+        count, longer = build.index(self._trips), build.index(self._longer)
+        if self._longer:
+            ahead = build.binary("maxsi", build.binary("subi", longer, number), build.index(0))
+            count = build.binary("addi", count, build.binary("minsi", ahead, build.index(1)))
+        made, (k, *carried) = loop_like(loop, [build.index(0), count, build.index(1)])
         with ir.InsertionPoint(body_of(made)):
             first = build.binary("muli", number, build.index(self._trips))
+            if self._longer:
+                first = build.binary("addi", first, build.binary("minsi", number, longer))
             at = build.binary("addi", first, k)
             at = build.binary("addi", low, build.binary("muli", at, stride))
         move_body(loop, made, [at, *carried])

@@ -137,6 +137,8 @@ def test_a_mistake_is_an_error_at_its_line(use: Use, says: str, hint: str) -> No
         ({"block": 128}, "has block and warps"),
         ({"warps": None}, "has neither block nor warps"),
         ({"warps": 0}, "a number from 1 to 32, not 0"),
+        ({"tile_multiple": 4}, "tile_multiple is 4\n.*16 or 8"),
+        ({"warps": None, "block": 128, "tile_multiple": 8}, "tile_multiple is 8\n.*on tiles"),
         ({"warps": 33}, "a number from 1 to 32, not 33"),
         ({"warps": True}, "a number from 1 to 32, not True"),
         ({"schedule": "hmma"}, "has warps and the schedule 'hmma'"),
