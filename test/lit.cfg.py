@@ -3,8 +3,9 @@
 Run by pytest (test/python/test_lit.py) or alone, `lit -sv test` or `lit -sv test/legoc`. In a RUN
 line:
 
-- `%legoc` is the command line program, run by the very Python that runs lit;
-- `FileCheck` is PyPI's `filecheck` with LLVM's strictness (test/strict_filecheck.py);
+- `%legoc` is the command line program, run by the very Python that runs lit, in a fork of a
+  process that has imported it (test/support/fork_server.py);
+- `FileCheck` is PyPI's `filecheck` with LLVM's strictness (test/strict_filecheck.py), run so too;
 - `%examples`, `%dialects`, `%transforms` and `%pipelines` are those folders;
 - `%mlir-opt` is a stock mlir-opt, in a test that says `REQUIRES: mlir-opt`;
 - `not` is built in, `%s`, `%t`, `%S`, `%T` are lit's own.
@@ -26,10 +27,11 @@ test_folder = Path(__file__).resolve().parent
 checkout = test_folder.parent
 sys.path.insert(0, str(test_folder / "support"))
 
-from timed_lit import TimedShTest  # noqa: E402 (found in the folder above)
+from fork_server import CLIENT  # noqa: E402 (found in the folder above)
+from forked_lit import ForkedShTest  # noqa: E402
 
 config.name = "lego-mlir"
-config.test_format = TimedShTest()
+config.test_format = ForkedShTest()
 config.suffixes = [".mlir"]
 config.excludes = ["Inputs", "python"]
 config.test_source_root = str(test_folder)
@@ -68,14 +70,14 @@ def find_mlir_opt() -> str | None:
     return None
 
 
-def python(*arguments: object) -> str:
-    """A command that runs this Python, quoted for a RUN line."""
-    return " ".join([*environment, *(f"'{a}'" for a in (sys.executable, *arguments))])
+def forked(program: str) -> str:
+    """A command that runs one of fork_server.PROGRAMS; -IS: its client needs no packages."""
+    return " ".join([*environment, *(f"'{a}'" for a in (sys.executable, "-IS", CLIENT, program))])
 
 
 substitutions = {
-    "%legoc": python("-m", "lego_mlir.cli"),
-    r"\bFileCheck\b": python(test_folder / "strict_filecheck.py"),
+    "%legoc": forked("legoc"),
+    r"\bFileCheck\b": forked("FileCheck"),
     "%examples": str(checkout / "docs" / "examples"),
 }
 mlir_opt = find_mlir_opt()
