@@ -27,7 +27,9 @@ from lego_mlir.mlir.tile_ir.interpreter.values import (
 )
 from lego_mlir.mlir.tile_ir.operations import CONSTANT
 
-_ENDS = ("scf.yield", "gpu.yield", "scf.condition", "gpu.terminator", "func.return")
+ENDS = ("scf.yield", "gpu.yield", "scf.condition", "gpu.terminator", "func.return")
+"""Ends of blocks."""
+
 _NOTHING = (dialect.CHECK, "gpu.printf", "cf.assert", "nvvm.griddepcontrol")
 """What computes nothing that a kernel leaves."""
 
@@ -113,7 +115,7 @@ class Machine:
         found: list[tuple[Any, Handler | None]] = []
         for each in block.operations:
             op = each.operation
-            if op.name in _ENDS:
+            if op.name in ENDS:
                 return found, op
             found.append((op, self.handler(op)))
         return found, None

@@ -18,6 +18,7 @@ from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.dialect import pipeline_operations as pipelines
 from lego_mlir.mlir.tile_ir.interpreter import combining
+from lego_mlir.mlir.tile_ir.interpreter.rings import Ring
 from lego_mlir.mlir.tile_ir.interpreter.roles import Role, run_roles
 from lego_mlir.mlir.tile_ir.interpreter.tile_operations import load_tile
 from lego_mlir.mlir.tile_ir.interpreter.values import Array, Value, dtype_of, is_float
@@ -25,46 +26,6 @@ from lego_mlir.mlir.tile_ir.roles import role_around
 
 if TYPE_CHECKING:
     from lego_mlir.mlir.tile_ir.interpreter.machine import Machine
-
-
-@dataclass
-class Ring:
-    """The state of a ring.
-
-    Attributes:
-        stages: how many tiles it holds.
-        consumers: the roles that release tiles.
-        copied: the tile that each acquired number is to be, once it is copied.
-        complete: the tiles that are committed.
-        counts: how often each role has executed each of the ring's operations.
-        waited: the data that each role has got, by number.
-    """
-
-    stages: int
-    consumers: frozenset[Any]
-    copied: dict[int, Value | None] = field(default_factory=dict)
-    complete: dict[int, Value] = field(default_factory=dict)
-    counts: dict[tuple[Any, str], int] = field(default_factory=dict)
-    waited: dict[tuple[Any, int], Array] = field(default_factory=dict)
-
-    def is_empty_for(self, number: int) -> bool:
-        """Return whether the stage of a tile is empty: every consumer has released its last one."""
-        released = (self.counts.get((c, pipelines.RELEASE), 0) for c in self.consumers)
-        return all(n > number - self.stages for n in released)
-
-    def count(self, role: Any, op: Any, number: int) -> None:
-        """Count an operation of a role.
-
-        Raises:
-            LegoError: its number is not the next one.
-        """
-        expected = self.counts.get((role, op.name), 0)
-        if number != expected:
-            raise LegoError(
-                f"'{op.name}' of tile {number}, where tile {expected} is next",
-                hint="the tiles of a ring have the numbers 0, 1, 2, ... in each role",
-            )
-        self.counts[role, op.name] = expected + 1
 
 
 @dataclass
@@ -96,75 +57,49 @@ def _ring_of(machine: Machine, op: Any) -> tuple[Ring, int]:
     ring = machine.pipelines.rings[op.operands[0]]
     number = machine.values[op.operands[1]].number()
     if op.name not in pipelines.FILLS:
-        ring.count(machine.pipelines.region, op, number)
+        ring.count(machine.pipelines.region, op.name, number)
     return ring, number
 
 
 def _acquire(machine: Machine, op: Any) -> None:
     ring, number = _ring_of(machine, op)
-    before = number - ring.stages
     machine.pipelines.role.wait(
-        lambda: ring.is_empty_for(number), f"for the release of tile {before}"
+        lambda: ring.is_empty_for(number), f"for the release of tile {number - ring.stages}"
     )
-    ring.complete.pop(before, None)
-    ring.copied[number] = None
-
-
-def _acquired(machine: Machine, op: Any) -> tuple[Ring, int]:
-    """Return the ring and the number of a tile that an operation fills.
-
-    Raises:
-        LegoError: its stage is not acquired.
-    """
-    ring, number = _ring_of(machine, op)
-    if number not in ring.copied:
-        raise LegoError(
-            f"'{op.name}' to tile {number}, which is not acquired",
-            hint=f"it stands between {pipelines.ACQUIRE} and {pipelines.COMMIT}",
-        )
-    return ring, number
+    ring.acquire(number)
 
 
 def _copy(machine: Machine, op: Any) -> None:
-    ring, number = _acquired(machine, op)
+    ring, number = _ring_of(machine, op)
+    ring.check_acquired(op.name, number)
     kind = ir.RankedTensorType(pipelines.tile_type_of(op.operands[0]))
     tile = load_tile(machine, op, op.operands[2], tuple(kind.shape))
     data = np.where(tile.valid, tile.data, np.zeros((), tile.data.dtype))
-    ring.copied[number] = Value.of(data.astype(tile.data.dtype))
+    ring.copied[number] = data.astype(tile.data.dtype)
 
 
 def _put(machine: Machine, op: Any) -> None:
-    ring, number = _acquired(machine, op)
-    ring.copied[number] = Value.of(machine.values[op.operands[2]].data.copy())
+    ring, number = _ring_of(machine, op)
+    ring.check_acquired(op.name, number)
+    ring.copied[number] = machine.values[op.operands[2]].data.copy()
 
 
 def _commit(machine: Machine, op: Any) -> None:
     ring, number = _ring_of(machine, op)
-    tile = ring.copied.pop(number, None)
-    if tile is None:
-        raise LegoError(
-            f"'{op.name}' of tile {number}, to which nothing is copied",
-            hint=f"copy with {pipelines.COPY_ASYNC}, or put with {pipelines.PUT}, first",
-        )
-    ring.complete[number] = tile
+    ring.commit(number)
 
 
 def _wait(machine: Machine, op: Any) -> None:
     ring, number = _ring_of(machine, op)
-    machine.pipelines.role.wait(lambda: number in ring.complete, f"for tile {number}")
-    data = ring.complete[number].data.copy()
+    machine.pipelines.role.wait(lambda: ring.is_complete(number), f"for tile {number}")
+    data = ring.complete[number].copy()
     ring.waited[machine.pipelines.region, number] = data
     machine.define(op, [Value.of(data)])
 
 
 def _release(machine: Machine, op: Any) -> None:
     ring, number = _ring_of(machine, op)
-    data = ring.waited.pop((machine.pipelines.region, number), None)
-    if data is None:
-        raise LegoError(
-            f"'{op.name}' of tile {number}, for which the role has not waited",
-            hint=f"a tile is released after its {pipelines.WAIT}",
-        )
+    data = ring.release(machine.pipelines.region, number)
     data[...] = poison(data.dtype)  # views of it change, too
 
 

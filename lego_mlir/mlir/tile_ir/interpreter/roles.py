@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextvars import copy_context
 from dataclasses import dataclass, field
-from threading import Semaphore, Thread
+from threading import Lock, Thread
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,13 @@ from lego_mlir.mlir.bindings import ir
 
 class _Cancelled(BaseException):
     """Ends a role's thread when another role has failed."""
+
+
+def _closed() -> Lock:
+    """Return a lock that is held: who acquires it waits until another thread releases it."""
+    lock = Lock()
+    lock.acquire()
+    return lock
 
 
 @dataclass(eq=False)
@@ -29,8 +36,8 @@ class Role:
 
     name: str
     waits: tuple[Callable[[], bool], str] | None = None
-    _go: Semaphore = field(default_factory=lambda: Semaphore(0))
-    _stopped: Semaphore = field(default_factory=lambda: Semaphore(0))
+    _go: Lock = field(default_factory=_closed)
+    _stopped: Lock = field(default_factory=_closed)
     _is_alone: bool = True
     _is_done: bool = False
     _is_cancelled: bool = False
@@ -50,7 +57,7 @@ class Role:
             return
         self.waits = (is_ready, what)
         if self._is_alone:
-            raise deadlock([self])
+            raise deadlock({self.name: what})
         self._stopped.release()
         self._go.acquire()
         self.waits = None
@@ -58,11 +65,15 @@ class Role:
             raise _Cancelled
 
 
-def deadlock(roles: Sequence[Role]) -> LegoError:
-    """Return the error that no role can go on."""
-    waiting = [f"'{role.name}' waits {role.waits[1]}" for role in roles if role.waits]
+def deadlock(waiting: Mapping[str, str]) -> LegoError:
+    """Return the error that no role can go on.
+
+    Args:
+        waiting: what each role waits for, in words.
+    """
+    roles = ", ".join(f"'{name}' waits {what}" for name, what in waiting.items())
     return LegoError(
-        f"deadlock: {', '.join(waiting)}",
+        f"deadlock: {roles}",
         hint="a stage is filled again only when it has been released: more stages, or the "
         "releases before the waits that need them",
     )
@@ -86,7 +97,7 @@ def run_roles(bodies: Sequence[tuple[Role, Callable[[], Any]]], context: Any) ->
         while going:
             ready = [role for role in going if role.waits is None or role.waits[0]()]
             if not ready:
-                raise deadlock(going)
+                raise deadlock({role.name: role.waits[1] for role in going if role.waits})
             for role in ready:
                 role._go.release()
                 role._stopped.acquire()
