@@ -20,33 +20,13 @@ from lego_mlir.mlir.tile_passes.lower_pipelines.addresses import (
     allocate_guarded,
     as_pointer,
 )
+from lego_mlir.mlir.tile_passes.lower_pipelines.positions import Position
 from lego_mlir.mlir.tile_passes.lower_tiles import build
 from lego_mlir.mlir.tiles.pointers import cluster_pointer
 
 _BARRIER_BYTES = 8
 _TICKS = 10_000_000
 """Nanoseconds that mbarrier.try_wait may suspend the thread."""
-
-
-@dataclass(frozen=True)
-class Position:
-    """Where a tile lies in a ring.
-
-    Attributes:
-        stage: its stage, an index.
-        parity: the parity of its round, an i32 of 0 or 1.
-    """
-
-    stage: Any
-    parity: Any
-
-    @staticmethod
-    def of(number: Any, stages: int) -> Position:
-        """Build the position of a tile's number, an index."""
-        stage = build.binary("remui", number, build.index(stages))
-        turn = build.binary("divui", number, build.index(stages))
-        odd = build.binary("andi", turn, build.index(1))
-        return Position(stage, build.make("arith.index_cast", build.i32(), odd))
 
 
 @dataclass(frozen=True)

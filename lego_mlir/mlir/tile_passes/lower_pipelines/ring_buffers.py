@@ -34,7 +34,8 @@ from lego_mlir.mlir.tile_ir.roles import role_around, role_of
 from lego_mlir.mlir.tile_ir.types import bytes_of, shared_layout_in
 from lego_mlir.mlir.tile_passes.lower_pipelines.addresses import allocate_guarded, by_rank
 from lego_mlir.mlir.tile_passes.lower_pipelines.joint_rings import doing_nothing, joint_rings
-from lego_mlir.mlir.tile_passes.lower_pipelines.mbarriers import Position, StageBarriers
+from lego_mlir.mlir.tile_passes.lower_pipelines.mbarriers import StageBarriers
+from lego_mlir.mlir.tile_passes.lower_pipelines.positions import Position
 from lego_mlir.mlir.tile_passes.lower_pipelines.readers import arrivals, is_read_by_groups
 from lego_mlir.mlir.tile_passes.lower_pipelines.tensor_copies import Stage
 from lego_mlir.mlir.tile_passes.lower_tiles import build
@@ -96,7 +97,6 @@ class RingMaker:
     Attributes:
         engines: what copies the tiles of each ring.
         of_threads: the rings that all threads of a kernel without roles fill and read.
-        doing_nothing: the operations that become part of one on a ring with the same barriers.
 
     Raises:
         LegoError: several engines copy the tiles of a ring.
@@ -118,7 +118,11 @@ class RingMaker:
             for group in joint_rings(r for r in by_tma if self._by_groups(r) == by_groups)
         ]
         self._groups = {ring: group for group in groups for ring in group}
-        self.doing_nothing = {op for group in groups for op in doing_nothing(group)}
+
+    def doing_nothing(self) -> set[Any]:
+        """Return the operations that become part of one on a ring with the same barriers."""
+        groups = {id(group): group for group in self._groups.values()}.values()
+        return {op for group in groups for op in doing_nothing(group)}
 
     def make(self) -> dict[Any, Ring]:
         """Build the memory and the initialized barriers of each ring.

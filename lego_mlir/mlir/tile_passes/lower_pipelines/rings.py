@@ -28,7 +28,7 @@ without roles fill and read need no mbarriers (`copy_groups`).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, cast
 
 from lego_mlir.diagnostics import LegoError
@@ -44,7 +44,8 @@ from lego_mlir.mlir.tile_ir.roles import Role, role_of
 from lego_mlir.mlir.tile_ir.types import is_shared_tile
 from lego_mlir.mlir.tile_passes.lower_pipelines.addresses import by_rank
 from lego_mlir.mlir.tile_passes.lower_pipelines.copy_groups import CopyGroups, end_of_tile
-from lego_mlir.mlir.tile_passes.lower_pipelines.mbarriers import Position, StageBarriers
+from lego_mlir.mlir.tile_passes.lower_pipelines.mbarriers import StageBarriers
+from lego_mlir.mlir.tile_passes.lower_pipelines.positions import Position, Positions
 from lego_mlir.mlir.tile_passes.lower_pipelines.readers import is_one_thread, only_copies, stores_of
 from lego_mlir.mlir.tile_passes.lower_pipelines.ring_buffers import PUT, Ring, RingMaker
 from lego_mlir.mlir.tile_passes.lower_pipelines.tensor_copies import Stage, TensorCopies
@@ -78,10 +79,19 @@ class _Lowering:
         self._rings: dict[Any, Ring] = {}
         self._maker = RingMaker(kernel, makers)
         of_threads = self._maker.of_threads
+        # This replaces loops, and with them operands of what is in these.
+        self._positions = Positions(kernel, self._numbers())
+        self._doing_nothing = self._maker.doing_nothing()
         asynchronous = {ring for ring in of_threads if self._maker.engines[ring] == "cp.async"}
         self._groups = CopyGroups(kernel, of_threads, asynchronous)
         inside = operations_in(kernel.launch)
         self._has_wgmma = any(op.name in _DOTS and is_shared_tile(op.operands[1]) for op in inside)
+
+    def _numbers(self) -> Iterator[tuple[Any, Any, int]]:
+        """Yield the operations on rings between roles, or of TMA, with numbers and stages."""
+        for op in operations_in(self._kernel.launch):
+            if op.name in pipelines.OF_RING and op.operands[0] not in self._maker.of_threads:
+                yield op, op.operands[1], pipelines.stages_of(op.operands[0])
 
     def run(self) -> None:
         """Lower the rings, then what uses them."""
@@ -116,10 +126,10 @@ class _Lowering:
         ring = self._rings[op.operands[0]]
         if ring.barriers is None:
             self._order_threads(op)
-        at = Position.of(op.operands[1], ring.stages)
+        at = self._positions.of(op, op.operands[1], ring.stages)
         if op.name == pipelines.COPY_ASYNC:
             self._copy(op, ring, at)
-        elif ring.barriers is not None and op not in self._maker.doing_nothing:
+        elif ring.barriers is not None and op not in self._doing_nothing:
             self._order_roles(op, ring, ring.barriers, at)
         if op.name == pipelines.PUT:
             pipelines.store_shared(ring.tile(at), op.operands[2])

@@ -11,6 +11,7 @@ from typing import Any
 from lego_mlir.analysis.distributed import DistributedLayout
 from lego_mlir.analysis.distributed.slices import part_registers
 from lego_mlir.mlir.bindings import ir
+from lego_mlir.mlir.tile_ir.kernels import constant_size
 from lego_mlir.mlir.tile_passes.lower_tiles.fragments import (
     Fragment,
     coordinates,
@@ -42,9 +43,9 @@ def split(tile: Fragment, layouts: Sequence[DistributedLayout]) -> list[Fragment
 
 
 def extract_part(tile: Fragment, layout: DistributedLayout, number: Any) -> Fragment:
-    """Build the part of a tile whose number, an index, only the program knows.
+    """Build the part of a tile with a number, an index.
 
-    Registers have no addresses, so that there is a way for each number:
+    Registers have no addresses. If only the program knows the number, there is a way for each:
 
         %p:4 = scf.index_switch %number
         case 0 { yield %x0, %x1, %x2, %x3 }
@@ -52,6 +53,9 @@ def extract_part(tile: Fragment, layout: DistributedLayout, number: Any) -> Frag
     """
     registers = part_registers(tile.layout, layout)
     assert registers is not None, "the verifier has seen to it"
+    known = constant_size(number)
+    if known is not None:
+        return tile.picked(layout, registers[known])
     *chosen, last = (tile.picked(layout, each) for each in registers)
     switch = ir.Operation.create(
         "scf.index_switch",

@@ -1,0 +1,304 @@
+"""Where the tiles of rings lie: the stage of a tile's number, and the parity of its round.
+
+    %stage = %n mod stages
+    %parity = %n / stages mod 2
+
+If the stages are a power of two, these are bits of the number. Else loops carry them from one
+iteration to the next: it takes several dependent multiplications to divide, for which all threads
+would wait before they even look at a barrier.
+
+    scf.for %i = 0 to %trips iter_args(%stage = 0, %parity = 0) {
+      wait(full of %stage, %parity)
+      %wraps = %stage == stages - 1
+      yield %wraps ? 0 : %stage + 1, %parity xor %wraps
+    }
+
+A loop carries them if each of its iterations adds the same to the number. They begin with those of
+the number before the loop, which a loop around it may carry.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from lego_mlir.index import Sym, construct, symbols
+from lego_mlir.mlir import dialect
+from lego_mlir.mlir.bindings import ir
+from lego_mlir.mlir.modules import named_attributes
+from lego_mlir.mlir.tile_ir.kernels import TileKernel
+from lego_mlir.mlir.tile_ir.scalars import Scalars
+from lego_mlir.mlir.tile_passes.lower_tiles import build
+
+_LOOP, _BRANCH = "scf.for", "scf.if"
+
+
+@dataclass(frozen=True)
+class Position:
+    """Where a tile lies in a ring.
+
+    Attributes:
+        stage: its stage, an index.
+        parity: the parity of its round, an i32 of 0 or 1.
+    """
+
+    stage: Any
+    parity: Any
+
+    @staticmethod
+    def of(number: Any, stages: int) -> Position:
+        """Build the position of a tile's number, an index."""
+        stage = build.binary("remui", number, build.index(stages))
+        turn = build.binary("divui", number, build.index(stages))
+        odd = build.binary("andi", turn, build.index(1))
+        return Position(stage, build.make("arith.index_cast", build.i32(), odd))
+
+    def moved(self, distance: int, stages: int) -> Position:
+        """Build the position of the tile whose number is greater by `distance`."""
+        rounds, further = divmod(distance, stages)
+        stage, parity = self.stage, self.parity
+        if further:
+            first = stages - further  # the first stage from which it wraps around
+            if further == 1:
+                wraps, around = build.compare("eq", stage, build.index(first)), build.index(0)
+            else:
+                wraps = build.compare("ult", build.index(first - 1), stage)
+                around = build.binary("subi", stage, build.index(first))
+            ahead = build.binary("addi", stage, build.index(further))
+            stage = _bounded(build.select(wraps, around, ahead), stages)
+            parity = build.binary("xori", parity, build.make("arith.extui", build.i32(), wraps))
+        if rounds % 2:
+            parity = build.binary("xori", parity, build.constant(build.i32(), 1))
+        return Position(stage, parity)
+
+
+@dataclass(frozen=True)
+class _Carried:
+    """A number whose position a loop carries.
+
+    Attributes:
+        number: the number, in the loop's body.
+        before: what it is as the loop begins, in front of the loop.
+        step: what each iteration adds.
+        stages: of the ring.
+        position: that of the number, once the loop carries it.
+    """
+
+    number: Any
+    before: Any
+    step: int
+    stages: int
+    position: Position | None = None
+
+
+class Positions:
+    """The positions of the tiles of one kernel.
+
+    Args:
+        kernel: the kernel, some of whose loops are replaced by loops that carry positions.
+        numbers: for operations of the kernel the numbers of their tiles, and the rings' stages.
+            Operands change, so that sets do not find operations any more that were put into them.
+    """
+
+    def __init__(self, kernel: TileKernel, numbers: Iterable[tuple[Any, Any, int]]) -> None:
+        self._kernel = kernel
+        self._carried: dict[Any, list[_Carried]] = {}
+        for op, number, stages in list(numbers):
+            self._request(op, number, stages)
+        for loop in sorted(self._carried, key=self._depth):
+            self._carry(loop)
+
+    def of(self, op: Any, number: Any, stages: int) -> Position:
+        """Build the position of a tile's number at the insertion point, which is before `op`."""
+        found = self._known(self._loop_of(op, number), number, stages)
+        if found is None or found[0].position is None:
+            return Position.of(number, stages)
+        carried, distance = found
+        assert carried.position is not None  # it has been tested
+        return carried.position.moved(distance, stages)
+
+    def _known(self, loop: Any, number: Any, stages: int) -> tuple[_Carried, int] | None:
+        """Return a number that a loop carries, and how much greater the given one is."""
+        read = Scalars()
+        for carried in self._carried.get(loop, []):
+            distance = construct.sub(read(number), read(carried.number))
+            if carried.stages == stages and isinstance(distance, int):
+                return carried, distance
+        return None
+
+    # What loops carry.
+    def _request(self, op: Any, number: Any, stages: int) -> None:
+        """Note that the loops around an operation carry the position of a number, if they can."""
+        is_of_bits = stages & (stages - 1) == 0
+        loop = None if is_of_bits else self._loop_of(op, number)
+        if loop is None or self._known(loop, number, stages) is not None:
+            return
+        step = _step(loop, number)
+        if step is None:
+            return
+        arguments = list(_body(loop).arguments)
+        entering = [loop.operands[0], *list(loop.operands)[3:]]
+        with ir.InsertionPoint(loop), loop.location:
+            before = _rebuilt(number, loop, dict(zip(arguments, entering, strict=True)))
+        self._carried.setdefault(loop, []).append(_Carried(number, before, step, stages))
+        self._request(loop, before, stages)
+
+    def _loop_of(self, op: Any, number: Any) -> Any | None:
+        """Return the innermost loop around an operation on whose iterations a number depends.
+
+        There is none around a branch: what few iterations use is not worth carrying.
+        """
+        arguments = _arguments(number)
+        around = op.parent.operation
+        while around != self._kernel.launch and around.name != _BRANCH:
+            if around.name == _LOOP and arguments & set(_body(around).arguments):
+                return around
+            around = around.parent.operation
+        return None
+
+    def _depth(self, op: Any) -> int:
+        return 0 if op == self._kernel.launch else 1 + self._depth(op.parent.operation)
+
+    def _carry(self, loop: Any) -> None:
+        """Replace a loop, those around which carry what they can, by one that carries positions."""
+        noted = self._carried.pop(loop)
+        with ir.InsertionPoint(loop), loop.location:
+            begin = [self.of(loop, each.before, each.stages) for each in noted]
+        made, values = _with_arguments(
+            loop,
+            [x for at in begin for x in (at.stage, at.parity)],
+            [bound for each in noted for bound in (each.stages, 0)],
+        )
+        carried = list(_body(made).arguments)[-2 * len(noted) :]
+        positions = [Position(*carried[k : k + 2]) for k in range(0, len(carried), 2)]
+        *_, end = _body(made).operations
+        with ir.InsertionPoint(end), loop.location:
+            following = [
+                at.moved(each.step, each.stages) for each, at in zip(noted, positions, strict=True)
+            ]
+            ir.Operation.create(
+                "scf.yield",
+                operands=[*end.operands, *(x for at in following for x in (at.stage, at.parity))],
+            )
+        end.operation.erase()
+        loop.erase()
+        self._carried[made] = [
+            _Carried(each.number, each.before, each.step, each.stages, at)
+            for each, at in zip(noted, positions, strict=True)
+        ]
+        self._carried = {
+            op: [
+                _Carried(
+                    values.get(each.number, each.number),
+                    values.get(each.before, each.before),
+                    each.step,
+                    each.stages,
+                    each.position,
+                )
+                for each in found
+            ]
+            for op, found in self._carried.items()
+        }
+
+
+def _body(loop: Any) -> Any:
+    return loop.regions[0].blocks[0]
+
+
+def _bounded(stage: Any, stages: int) -> Any:
+    """Build an index with the bound that is known of it."""
+    bounded = build.binary("andi", stage, stage)
+    bounded.owner.attributes[dialect.BOUNDS] = dialect.bounds_attribute([stages])
+    return bounded
+
+
+def _arguments(number: Any) -> set[Any]:
+    """Return the arguments of blocks that a number is computed from."""
+    found, pending = set(), [number]
+    while pending:
+        value = pending.pop()
+        if isinstance(value, ir.BlockArgument):
+            found.add(value)
+        else:
+            pending.extend(value.owner.operands)
+    return found
+
+
+def _step(loop: Any, number: Any) -> int | None:
+    """Return what each iteration of a loop adds to a number; `None` if that is not known."""
+    read = Scalars()
+    now = read(number)
+    variable, *carried = _body(loop).arguments
+    *_, end = _body(loop).operations
+    yielded = map(read, end.operands)
+    following = dict(zip(map(read, carried), yielded, strict=True))
+    following[read(variable)] = construct.add(read(variable), read(loop.operands[2]))
+    known: Mapping[Sym, Any] = {s: x for s, x in following.items() if isinstance(s, Sym)}
+    changing = symbols(now) - set(known)
+    if any(_is_inside(read.values[s], loop) for s in changing):
+        return None
+    step = construct.sub(construct.substitute(now, known), now)
+    return step if isinstance(step, int) else None
+
+
+def _is_inside(value: Any, loop: Any) -> bool:
+    """Return whether a value is made in a loop."""
+    is_argument = isinstance(value, ir.BlockArgument)
+    around = value.owner.owner.operation if is_argument else value.owner.operation
+    while around is not None and around != loop:
+        around = around.parent and around.parent.operation
+    return around is not None
+
+
+def _rebuilt(value: Any, loop: Any, values: dict[Any, Any]) -> Any:
+    """Build a scalar of a loop again, with the values of the loop's arguments."""
+    if value in values or not _is_inside(value, loop):
+        return values.get(value, value)
+    op = value.owner.operation
+    operands = [_rebuilt(x, loop, values) for x in op.operands]
+    copy = op.clone()
+    for k, operand in enumerate(operands):
+        copy.operands[k] = operand
+    values.update(zip(op.results, copy.results, strict=True))
+    return values[value]
+
+
+def _with_arguments(
+    loop: Any, entering: list[Any], bounds: list[int]
+) -> tuple[Any, dict[Any, Any]]:
+    """Build a loop that carries more values, whose yield lacks them yet.
+
+    Args:
+        loop: what it replaces; its operations move.
+        entering: the values that it begins with.
+        bounds: of these, 0 where none is known.
+
+    Returns:
+        The loop, and what stands for the arguments of the old one.
+    """
+    attributes = named_attributes(loop)
+    known = dialect.bounds_of(loop) or [0] * len(loop.results)
+    attributes[dialect.BOUNDS] = dialect.bounds_attribute([*known, *bounds])
+    kinds = [*(x.type for x in loop.results), *(x.type for x in entering)]
+    with ir.InsertionPoint(loop), loop.location:
+        made = ir.Operation.create(
+            _LOOP,
+            results=kinds,
+            operands=[*loop.operands, *entering],
+            attributes=attributes,
+            regions=1,
+        )
+    types = [_body(loop).arguments[0].type, *kinds]
+    body = made.regions[0].blocks.append(*types, arg_locs=[loop.location] * len(types))
+    with ir.InsertionPoint(body), loop.location:
+        here = ir.Operation.create("gpu.barrier")  # operations move before it
+    for op in [each.operation for each in _body(loop).operations]:
+        op.move_before(here)
+    here.erase()
+    old = [*_body(loop).arguments, *loop.results]
+    new = [*list(body.arguments)[: 1 + len(loop.results)], *made.results]
+    values = dict(zip(old, new, strict=False))
+    for value, other in values.items():
+        value.replace_all_uses_with(other)
+    return made, values
