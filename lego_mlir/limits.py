@@ -34,6 +34,10 @@ class Limits:
     size_nesting: int = 100  # operators inside one another in a size; M/a/b has two
     index_steps: int = 200_000  # terms combined to derive, or prove, one layout's expressions
 
+    # Modules.
+    module_nesting: int = 256  # brackets, and operators in a row, inside one another
+    module_tokens: int = 1 << 22  # brackets and operators, with aliases written out
+
     # Tile IR.
     interpreter_steps: int = 1 << 22  # operations that its interpreter executes, of all CTAs
 

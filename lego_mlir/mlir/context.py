@@ -12,6 +12,7 @@ from typing import Any
 from lego_mlir import data
 from lego_mlir.diagnostics import LegoError, Location
 from lego_mlir.mlir.bindings import ir, load_irdl, passmanager
+from lego_mlir.mlir.nesting import check_nesting
 from lego_mlir.mlir.pass_times import captured_report
 from lego_mlir.timing import recording
 
@@ -78,8 +79,9 @@ def parse(source: Source, context: Any) -> Any:
     """Parse a text and return its module, verified.
 
     Raises:
-        LegoError: at the position where MLIR cannot parse it.
+        LegoError: at the position where MLIR cannot parse it, or where it exceeds a limit.
     """
+    check_nesting(source.file, source.text)
     # The parser names its input "-"; a file-line-column location of our own gives it its name.
     with context, mlir_errors(source):
         module = ir.Module.parse(source.text)

@@ -43,7 +43,7 @@ from lego_mlir.mlir.layouts import Layouts, layout_attribute, symbols_of
 from lego_mlir.mlir.lowering.lower_lego import lower_lego
 
 BATCH = 25
-LAYOUTS = int(os.environ.get("LEGO_TEST_EXAMPLES", "2000"))
+LAYOUTS = int(os.environ.get("LEGO_TEST_EXAMPLES", "1000"))
 
 
 # --------------------------------------------------------------------- what a layout should give
