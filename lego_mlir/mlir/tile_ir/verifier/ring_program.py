@@ -38,6 +38,9 @@ Waiting: TypeAlias = Generator[tuple[Callable[[], bool], str], None, None]
 Execute: TypeAlias = "Callable[[Run], Waiting | None]"
 """Executes one operation; what may wait returns the rest of its execution."""
 
+_KEPT = (dialect.LOAD, dialect.ATOMIC, CONSTANT)
+"""Operations whose results keep the numbers that their places begin with."""
+
 
 class Enough(Exception):
     """Ends a run that is long enough."""
@@ -200,8 +203,8 @@ class RingProgram:
         if op.name in pipelines.OF_RING:
             ring, number = self._ring_places[op.operands[0]], self._place(op.operands[1])
             return on_ring(op.name, ring, number, _role_of(op))
-        is_known = op.name not in (dialect.LOAD, CONSTANT) and not has_tiles(op)
-        if not is_known or not any(x in self._deciding for x in op.results):
+        is_computed = op.name not in _KEPT and not has_tiles(op)
+        if not is_computed or not any(x in self._deciding for x in op.results):
             return None
         rest = self._by_machine(op)
         return on_naturals(op, self._place, rest) or rest
