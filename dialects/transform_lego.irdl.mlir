@@ -57,6 +57,13 @@ irdl.dialect @transform_lego {
     irdl.operands(loops: %op)
   }
 
+  // Unrolls loops that are known to run at most `unroll` times; for the end of @__transform_main.
+  irdl.operation @unroll_short {
+    %op = irdl.is !transform.any_op
+    %param = irdl.is !transform.param<i64>
+    irdl.operands(loops: %op, parameters: variadic %param)
+  }
+
   // Packs the shared memory of a kernel into one dynamic buffer, in which allocations that are not
   // live at the same time overlap. It has at least `min_shared_bytes` bytes. The launch is replaced:
   // use the result from here on.

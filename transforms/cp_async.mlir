@@ -6,6 +6,7 @@
 //   copy_ahead            tiles are copied stages - 1 iterations before they are used
 //   prefetch_fragments    a tile's first piece is loaded between the mma of the tile before it
 //   spread_copies         copies are placed between the mma
+//   unroll_short          loops of at most `unroll` iterations are unrolled
 //
 // To change the parameters: `--param stages=3`. `--keep DIR` keeps each step.
 module attributes {transform.with_named_sequence} {
@@ -42,6 +43,11 @@ module attributes {transform.with_named_sequence} {
     %loops = transform.structured.match ops{["scf.for"]} in %module
         : (!transform.any_op) -> !transform.any_op
     "transform_lego.spread_copies"(%loops) : (!transform.any_op) -> ()
+    // Loops of at most so many iterations are unrolled.
+    %unroll = "transform_lego.parameter"() {name = "unroll", default = 0 : i64}
+        : () -> !transform.param<i64>
+    "transform_lego.unroll_short"(%loops, %unroll)
+        : (!transform.any_op, !transform.param<i64>) -> ()
     transform.yield
   }
 }

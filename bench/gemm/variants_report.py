@@ -1,4 +1,4 @@
-"""The report of split-K, promotion and grouped GEMMs: one line for every kernel that was timed."""
+"""The report of split-K, promotion, GEMMs on tiles and grouped ones: a line for every kernel."""
 
 from __future__ import annotations
 
@@ -19,6 +19,11 @@ _SECTIONS = {
         "With `promote N`, the tensor cores accumulate over N K-loop iterations of depth 128, and "
         "the result is added to an f32 accumulator in registers. Without it, only the tensor cores "
         "accumulate, as in cuBLAS with fast accumulation.",
+    ),
+    "tiles": (
+        "`mma.sync` on tiles",
+        "The schedule `hmma`, and the same config as a program on tiles, whose pipeline the steps "
+        "of the schedule `cp_async` make.",
     ),
     "grouped": (
         "Grouped GEMM",

@@ -26,6 +26,9 @@ MANIFEST = "sample.json"
 CHOICE = "choice"
 """The name of the library's own choice among the candidates."""
 
+_NOT_ON_TILES = {"persistent": "wgmma", "cp_async": "hmma"}
+"""The schedules of programs on tiles, with those that have the same configs and the same model."""
+
 
 @dataclass(frozen=True, slots=True)
 class Job:
@@ -123,13 +126,16 @@ def ways_of_choice(reference: GemmReference, target: str) -> list[GemmConfig]:
     """Return the config that is chosen, on tiles and not; none if it cannot be on tiles."""
     from bench.sample.families import problem_of
     from lego_mlir.hardware.targets import Target
+    from lego_mlir.kernels.gemm.mma.config import MmaConfig
     from lego_mlir.kernels.gemm.planner import plan
     from lego_mlir.kernels.gemm.tile_program import why_no_tile_program
     from lego_mlir.kernels.gemm.wgmma.config import WgmmaConfig
 
     chosen = plan(*problem_of(reference), Target.parse(target))
     config = chosen.config
-    if not isinstance(config, WgmmaConfig) or why_no_tile_program(config, chosen.problem):
+    if isinstance(config, WgmmaConfig) and why_no_tile_program(config, chosen.problem):
+        return []
+    if not isinstance(config, WgmmaConfig | MmaConfig):
         return []
     return [replace(config, on_tiles=on_tiles) for on_tiles in (True, False)]
 
@@ -148,8 +154,7 @@ def _compiled(job: Job) -> dict[str, Any]:
     except LegoError as e:
         return {"error": e.message}
     entry: dict[str, Any] = {
-        # Programs on tiles have the same configs and the same model.
-        "schedule": "wgmma" if kernel.schedule == "persistent" else kernel.schedule,
+        "schedule": _NOT_ON_TILES.get(kernel.schedule, kernel.schedule),
         "choice_s": round(chosen - start, 4),
         "compile_s": round(compiled - chosen, 4),
         "config": None if job.config is None else asdict(job.config),

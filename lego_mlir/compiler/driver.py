@@ -183,7 +183,7 @@ class Compilation:
         run_passes(LOWERING, module, self.layouts, self.source, self.options.target)
         self._check_accesses(module)
         self.schedules.apply(module, schedules.TILES, self.layouts)
-        lower_lego(module, self.layouts, self.source, check=self.options.check)
+        lower_lego(module, self.layouts, self.source, self.options.target, check=self.options.check)
         with self.context:
             keep_launches(module)
         self._run("index", module)

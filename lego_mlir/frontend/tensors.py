@@ -304,7 +304,8 @@ class TensorValue:
     def streamed(self) -> TensorValue:
         """Return the same tensor, whose elements the kernel reads once, 16 bytes at a time.
 
-        Such loads leave nothing in the L1 cache, and bring 256 bytes at a time into the L2 cache.
+        Such loads leave nothing in the L1 cache, and bring 256 bytes at a time into the L2 cache,
+        before sm_80 128.
         Loads of other widths, or of less alignment, are as without it.
 
         Raises:

@@ -137,10 +137,9 @@ def build(
     }
     reference = reference_of(dtype, chosen) if request.epilogue is None else None
     warps = config.threads // WARP_THREADS
-    threads: Any = {"block": config.threads}
-    if is_tile_program:
-        assert isinstance(config, WgmmaConfig)
-        threads = {"warps": warps, "tile_multiple": tile_multiple(config)}
+    threads: Any = {"warps": warps} if is_tile_program else {"block": config.threads}
+    if is_tile_program and isinstance(config, WgmmaConfig):
+        threads["tile_multiple"] = tile_multiple(config)
     multiply = kernel(
         grid=(ctas,) if order.rank == 3 else (tiles, problem.batch, config.grid_slices),
         reference=reference,

@@ -28,6 +28,7 @@ from lego_mlir.kernels.gemm.gemv.config import GemvConfig
 from lego_mlir.kernels.gemm.heuristic import Heuristic
 from lego_mlir.kernels.gemm.matrices import ALIGNMENT
 from lego_mlir.kernels.gemm.mma import heuristic as mma_heuristic
+from lego_mlir.kernels.gemm.mma import tile_program as mma_tile_program
 from lego_mlir.kernels.gemm.mma.config import MmaConfig
 from lego_mlir.kernels.gemm.problem import Problem
 from lego_mlir.kernels.gemm.unaligned.remedies import NO_REMEDIES, Remedies, refusals
@@ -82,6 +83,8 @@ class Plan:
     def is_tile_program(self) -> bool:
         """Whether the kernel is a program on tiles."""
         config = self.config
+        if isinstance(config, MmaConfig):
+            return config.on_tiles
         if self.schedule != WGMMA or not isinstance(config, WgmmaConfig):
             return False
         by_threads = self.remedies.stores_by_threads
@@ -100,11 +103,15 @@ class Plan:
     @property
     def steps(self) -> tuple[str, Mapping[str, int]]:
         """The schedule whose steps make the kernel, and its parameters."""
-        if self.is_tile_program:
-            assert isinstance(self.config, WgmmaConfig)
-            params = tile_program.schedule_params(self.config, self.problem, self.target)
-            return tile_program.SCHEDULE, params
-        return self.schedule, self.config.params(self.problem)
+        if not self.is_tile_program:
+            return self.schedule, self.config.params(self.problem)
+        if isinstance(self.config, MmaConfig):
+            return mma_tile_program.SCHEDULE, mma_tile_program.schedule_params(
+                self.config, self.problem
+            )
+        assert isinstance(self.config, WgmmaConfig)
+        params = tile_program.schedule_params(self.config, self.problem, self.target)
+        return tile_program.SCHEDULE, params
 
     @property
     def explanation(self) -> str:
@@ -190,6 +197,8 @@ def plan(
             config = next((c for c in ranked if _has_registers(c, epilogue)), config)
     elif promote:
         config = config.promoted(promote)
+    if isinstance(config, MmaConfig) and config.on_tiles and schedule != HMMA:
+        raise _wrong_schedule("matmul", config, schedule)
     if is_given and isinstance(config, WgmmaConfig) and config.on_tiles is None:
         config = replace(config, on_tiles=False)
     if config.is_swapped:

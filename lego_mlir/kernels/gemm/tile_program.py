@@ -1,22 +1,25 @@
-"""A GEMM as a program on tiles, whose pipeline the steps of the schedule `persistent` make.
+"""A GEMM as a program on tiles, whose pipeline the steps of a schedule make.
 
     i, j = rasterization.inv(block_id())
     total = fold(iterations, zeros, dot(a.tile(m, k)[i, step], b.tile(k, n)[step, j], total))
     c.tile(m, n)[i, j] = epilogue(total)
 
 The body says nothing of shared memory, roles or instructions: layouts of tiles, in registers and in
-shared memory, are derived. `schedule_params` are the parameters of the steps for a config.
+shared memory, are derived. With a config for `wgmma` the schedule is `persistent`, and
+`schedule_params` are the parameters of its steps; `kernels.gemm.mma.tile_program` has those of
+`cp_async`, for `mma.sync`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from inspect import Parameter, Signature
 from math import gcd
-from typing import Any
+from typing import Any, cast
 
 from lego_mlir.diagnostics import LegoError
-from lego_mlir.frontend import ScalarType, Value, block_id, dot, fold, zeros
+from lego_mlir.frontend import ScalarType, Tile, Value, block_id, convert, dot, fold, zeros
 from lego_mlir.hardware.dtypes import ELEMENT_BYTES
 from lego_mlir.hardware.limits import WGMMA_ROWS
 from lego_mlir.hardware.targets import Target
@@ -28,6 +31,8 @@ from lego_mlir.kernels.gemm.kernel import (
     check_epilogue_result,
 )
 from lego_mlir.kernels.gemm.matrices import transposed
+from lego_mlir.kernels.gemm.mma.config import MmaConfig
+from lego_mlir.kernels.gemm.mma.tile_program import accumulator_layout
 from lego_mlir.kernels.gemm.problem import Problem
 from lego_mlir.kernels.gemm.wgmma.config import WgmmaConfig
 
@@ -171,11 +176,15 @@ def tile_body(
         left = first.view(layout_a).tile(m, k)
         right = second.view(layout_b).tile(k, n)
         *batch, i, j = gemm.rasterization.inv(block_id())
+        batch = batch or [block_id("y")] * gemm.batch_rank
+        multiply, start = partial(dot, instruction="wgmma"), zeros((m, n), accumulator)
+        if isinstance(config, MmaConfig):
+            multiply = partial(dot, instruction="mma.sync")
+            start = convert(cast("Tile", start), accumulator_layout(config))
 
-        @fold(config.k_iterations(problem), zeros((m, n), accumulator))
+        @fold(config.k_iterations(problem), start)
         def total(step: Any, total: Any) -> Value:
-            operands = left[(*batch, i, step)], right[(*batch, step, j)]
-            return dot(*operands, total, instruction="wgmma")
+            return multiply(left[(*batch, i, step)], right[(*batch, step, j)], total)
 
         result = total
         if epilogue is not None:

@@ -81,7 +81,8 @@ class LayoutAccess:
         other: the attribute of the value where there is no element; `None` for 0.
         index: prints an expression.
         condition: prints an expression's truth.
-        is_streamed: whether the elements are read once, from global memory.
+        streamed: of elements that are read once, from global memory, the bytes that a load brings
+            into the L2 cache; 0 for others.
     """
 
     piece: Slice
@@ -91,7 +92,7 @@ class LayoutAccess:
     other: Any
     index: Print
     condition: Print
-    is_streamed: bool = False
+    streamed: int = 0
     _printed: dict[Int, tuple[int, Any]] = field(default_factory=dict)
 
     @property
@@ -272,10 +273,10 @@ def _load(access: LayoutAccess, unit: Any, run: Run, offset: Any) -> Any:
     """Build the load of a run, a vector."""
     alignment = access.alignment(run.offset)
     width = int(ir.VectorType(unit).shape[0]) * _bytes_of(access.element)
-    if access.is_streamed and width == alignment == STREAMED_BYTES:
+    if access.streamed and width == alignment == STREAMED_BYTES:
         constant = 0 if isinstance(run.offset, Spelled) else parts(run.offset)[0]
         start = access.offset_value(construct.sub(run.offset, constant))
-        return streamed_load(unit, access.flat, start, constant)
+        return streamed_load(unit, access.flat, start, constant, access.streamed)
     return vector.LoadOp(unit, access.flat, [offset], alignment=alignment).result
 
 

@@ -28,6 +28,7 @@ from typing import Any
 
 from lego_mlir.algebra import Layout
 from lego_mlir.algebra.slices import Slice
+from lego_mlir.hardware.targets import Target
 from lego_mlir.index import Int
 from lego_mlir.index.work import measured
 from lego_mlir.mlir import dialect
@@ -59,18 +60,22 @@ from lego_mlir.mlir.lowering.parts_access.matrices import read_matrices, write_m
 from lego_mlir.mlir.lowering.parts_access.offsets import Factor, last_index
 from lego_mlir.mlir.lowering.parts_access.plan import PartsMemory, bytes_of
 from lego_mlir.mlir.lowering.parts_access.sends import arrive, send
+from lego_mlir.mlir.lowering.streamed_loads import prefetched_bytes
 from lego_mlir.mlir.lowering.strided_buffers import StridedBuffers
 from lego_mlir.mlir.modules import named_attributes, operations_in
 from lego_mlir.mlir.scopes import KERNELS
 
 
-def lower_lego(module: Any, layouts: Layouts, source: Source, *, check: bool = False) -> None:
+def lower_lego(
+    module: Any, layouts: Layouts, source: Source, target: Target, *, check: bool = False
+) -> None:
     """Replace every lego operation of `module`, in place.
 
     Args:
         module: the module.
         layouts: reads its layouts.
         source: its text, in which errors are shown.
+        target: the GPU architecture, which has some instructions or not.
         check: check in the kernels what is not proven (`mlir.lowering.indices.index_checks`).
 
     Raises:
@@ -78,17 +83,20 @@ def lower_lego(module: Any, layouts: Layouts, source: Source, *, check: bool = F
     """
     with module.context, ir.Location.unknown(), mlir_errors(source, "lowering lego failed"):
         hoist_sizes(module, source)
-        _Lowering(module, layouts, source, check=check).run()
+        _Lowering(module, layouts, source, target, check=check).run()
         module.operation.verify()
 
 
 class _Lowering:
     """The lowering of one module."""
 
-    def __init__(self, module: Any, layouts: Layouts, source: Source, *, check: bool) -> None:
+    def __init__(
+        self, module: Any, layouts: Layouts, source: Source, target: Target, *, check: bool
+    ) -> None:
         self.module = module
         self.source = source
         self.layouts = layouts
+        self.target = target
         self.reader = IndexReader()
         self.printed = PrintedIndices(self.reader, source)
         self.checks = IndexChecks(
@@ -347,8 +355,8 @@ class _Lowering:
         printers = self.printed.printers(op, limit)
         mask = located(self.source, op, lambda: exists(piece))
         self.checks.indices(op, bound, index, buffer, mask)
-        is_streamed = dialect.STREAMED in op.attributes
-        return LayoutAccess(piece, value, flat, base, other, *printers, is_streamed)
+        streamed = prefetched_bytes(self.target) if dialect.STREAMED in op.attributes else 0
+        return LayoutAccess(piece, value, flat, base, other, *printers, streamed)
 
     def parts_memory(
         self,

@@ -2,9 +2,9 @@
 
     ld.global.L1::no_allocate.L2::256B.v4.b32 {$0, $1, $2, $3}, [$4+64];
 
-They leave no line in the L1 cache, and bring 256 bytes at a time into the L2 cache: device memory
-is slower where threads read short pieces of many rows one after another. LLVM has no operation
-for either.
+They leave no line in the L1 cache, and bring 256 bytes at a time into the L2 cache, before sm_80
+128: device memory is slower where threads read short pieces of many rows one after another. LLVM
+has no operation for either.
 
 Source: PTX ISA 9.7.9.8 (ld), 9.7.9.2 (cache eviction priority hints).
 """
@@ -13,16 +13,22 @@ from __future__ import annotations
 
 from typing import Any
 
+from lego_mlir.hardware.targets import Target
 from lego_mlir.mlir.bindings import arith, ir, vector
 
 STREAMED_BYTES = 16
 """Bytes of a load, and its alignment."""
 
 _WORDS = 4
-_TEXT = "ld.global.L1::no_allocate.L2::256B.v4.b32 {{$0, $1, $2, $3}}, [$4+{}];"
+_TEXT = "ld.global.L1::no_allocate.L2::{}B.v4.b32 {{$0, $1, $2, $3}}, [$4+{}];"
 
 
-def streamed_load(kind: Any, flat: Any, start: Any, distance: int) -> Any:
+def prefetched_bytes(target: Target) -> int:
+    """Return the bytes that a load brings into the L2 cache, the most that a target has."""
+    return 256 if target.capability >= (8, 0) else 128
+
+
+def streamed_load(kind: Any, flat: Any, start: Any, distance: int, prefetched: int) -> Any:
     """Build a load of `STREAMED_BYTES`; return the vector.
 
     Args:
@@ -30,6 +36,7 @@ def streamed_load(kind: Any, flat: Any, start: Any, distance: int) -> Any:
         flat: the memory, a buffer of one dimension in global memory.
         start: an offset in elements, an index.
         distance: from there to the first element; the instruction contains it.
+        prefetched: bytes that it brings into the L2 cache.
     """
     i32, i64 = (ir.IntegerType.get_signless(bits) for bits in (32, 64))
     bytes_each = STREAMED_BYTES // int(ir.VectorType(kind).shape[0])
@@ -40,7 +47,7 @@ def streamed_load(kind: Any, flat: Any, start: Any, distance: int) -> Any:
         "llvm.inline_asm",
         ir.Type.parse(f"!llvm.struct<({', '.join(['i32'] * _WORDS)})>"),
         [arith.IndexCastOp(i64, address).result],
-        asm_string=ir.StringAttr.get(_TEXT.format(distance * bytes_each)),
+        asm_string=ir.StringAttr.get(_TEXT.format(prefetched, distance * bytes_each)),
         constraints=ir.StringAttr.get(",".join(["=r"] * _WORDS) + ",l"),
         # Without it the load could move before a wait for the launch that writes the memory.
         has_side_effects=ir.UnitAttr.get(),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+from lego_mlir.hardware.targets import Target
 from lego_mlir.mlir.context import Source, new_context, parse
 from lego_mlir.mlir.layouts import Layouts
 from lego_mlir.mlir.lowering.lower_lego import lower_lego
@@ -23,7 +24,7 @@ def lowered(body: str) -> Any:
     context = new_context()
     context.allow_unregistered_dialects = True
     module = parse(source, context)
-    lower_lego(module, Layouts.of_module(module, source), source)
+    lower_lego(module, Layouts.of_module(module, source), source, Target.parse("sm_80"))
     return module
 
 

@@ -36,6 +36,7 @@ from random_layouts import (
 
 from lego_mlir.algebra import Layout
 from lego_mlir.compiler.pipelines import pipeline
+from lego_mlir.hardware.targets import Target
 from lego_mlir.index import Sym, evaluate
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.context import Source, new_context, parse, run_pipeline
@@ -149,7 +150,7 @@ def compiled(text: str) -> Any:
     source = Source("batch.mlir", text)
     context = new_context()
     module = parse(source, context)
-    lower_lego(module, Layouts.of_module(module, source), source)
+    lower_lego(module, Layouts.of_module(module, source), source, Target.parse("sm_80"))
     run_pipeline(module, pipeline("index", {}), source, "index")
     return module
 

@@ -25,7 +25,7 @@ from lego_mlir.analysis.distributed.conversions.memory_layouts import (
 from lego_mlir.analysis.distributed.factors import REPLICA, Place, digits
 from lego_mlir.analysis.distributed.layout import DistributedLayout
 from lego_mlir.analysis.memory_costs.bank_conflicts import wavefronts
-from lego_mlir.hardware.limits import MAX_ACCESS_BYTES, WARP_THREADS
+from lego_mlir.hardware.limits import BANK_BYTES, MAX_ACCESS_BYTES, WARP_THREADS
 
 if TYPE_CHECKING:
     Bools: TypeAlias = np.ndarray[tuple[int, ...], np.dtype[np.bool_]]
@@ -55,6 +55,21 @@ class Side:
         """Bytes of an access of a lane."""
         return len(self.vectors[0]) * self.element_bytes
 
+    @property
+    def scattered_words(self) -> int:
+        """How many words a thread's loads bring to registers that do not follow one another.
+
+        An access of several words fills consecutive registers. Where the layout's are others, each
+        word is copied. (Smaller elements that a word does not hold together are taken out anyway.)
+        """
+        each = max(1, BANK_BYTES // self.element_bytes)
+        found = 0
+        for vector in self.vectors:
+            words = [vector[k : k + each] for k in range(0, len(vector), each)]
+            if all(map(_is_run, words)) and not _is_run(vector):
+                found += len(words)
+        return found
+
     def describe(self, verb: str) -> str:
         """Return the accesses in words; `verb` is load or store."""
         if self.matrices is None:
@@ -70,6 +85,12 @@ class Side:
             f"{self.describe(verb)}, {self.wavefronts} wavefronts of which {excess} for bank "
             "conflicts"
         )
+
+
+def _is_run(registers: tuple[int, ...]) -> bool:
+    """Return whether registers follow one another, from a multiple of their number on."""
+    first, count = registers[0], len(registers)
+    return first % count == 0 and registers == tuple(range(first, first + count))
 
 
 @dataclass(frozen=True)
@@ -124,6 +145,7 @@ def plan_shared(
         key=lambda p: (
             p.store.wavefronts + p.load.wavefronts,
             len(p.store.vectors) + len(p.load.vectors),
+            p.load.scattered_words,
             p.shared_bytes,
         ),
     )

@@ -38,14 +38,18 @@ class MmaConfig(GemmConfig):
             copied while one is multiplied.
         raster_group: height in tiles of a raster group, at most. CTAs take the tiles of a group
             column by column, so that what they read is still in the L2 cache.
+        on_tiles: whether the kernel is a program on tiles (`kernels.gemm.tile_program`), whose
+            pipeline the steps of the schedule `cp_async` make.
     """
 
     tile: tuple[int, int, int]
     warps: tuple[int, int]
     stages: int
     raster_group: int = 8
+    on_tiles: bool = False
 
     schedule: ClassVar[str] = "hmma"
+    ungrouped: ClassVar[tuple[str, ...]] = ("on_tiles",)
 
     @property
     def threads(self) -> int:
@@ -107,4 +111,5 @@ class MmaConfig(GemmConfig):
 
     def __str__(self) -> str:
         tile, warps = ("×".join(map(str, sizes)) for sizes in (self.tile, self.warps))
-        return f"tile {tile}, warps {warps}, stages {self.stages}, raster group {self.raster_group}"
+        text = f"tile {tile}, warps {warps}, stages {self.stages}, raster group {self.raster_group}"
+        return f"{text}, on tiles" if self.on_tiles else text

@@ -113,6 +113,18 @@ def test_ldmatrix_reads_operand_b_transposed() -> None:
     assert (len(load.vectors), load.width) == (16, 16)
 
 
+@pytest.mark.parametrize("grid", [(2, 4), (4, 2)])
+def test_an_accumulator_is_loaded_into_registers_in_order(grid: tuple[int, int]) -> None:
+    """`stmatrix` stores it as fast as vectors do, whose loads would have to be transposed."""
+    rows = coalesced((128, 256), 2, 8)
+    both = MatrixInstructions(load=True, store=True)
+    shared = checked(mma_accumulator((128, 256), grid), rows, 2, both).shared
+    assert shared is not None
+    assert shared.store.matrices is not None
+    assert sorted(shared.load.vectors) == [tuple(range(k, k + 8)) for k in range(0, 128, 8)]
+    assert shared.load.scattered_words == 0
+
+
 @given(pairs(), BYTES)
 @settings(max_examples=100)
 def test_the_road_is_as_short_as_the_elements_need(

@@ -1,0 +1,103 @@
+"""GEMMs by `mma.sync` as programs on tiles compute what the schedule `hmma` does, bit by bit."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import lego_mlir as lg
+from lego_mlir import Col, OrderBy, Row, runtime
+from lego_mlir.diagnostics import LegoError
+from lego_mlir.kernels import MmaConfig, grouped_matmul, matmul
+
+CONFIG = MmaConfig((64, 64, 32), (2, 2), 3, on_tiles=True)
+SMALL = replace(CONFIG, tile=(32, 32, 32))
+BYTES = replace(CONFIG, tile=(64, 64, 64))
+
+
+def layouts(transposes: str, m: int, n: int, k: int) -> dict[str, lg.Layout]:
+    """Return the layouts of A and B in BLAS notation: `NT` is A row-major and B column-major."""
+    a, b = (Row if letter == "N" else Col for letter in transposes)
+    return {"a": OrderBy(a(m, k)), "b": OrderBy(b(k, n))}
+
+
+def output(kernel: Any, order: str) -> Any:
+    """Run a kernel in the simulator, and return the bytes of C after a comparison with NumPy."""
+    result = kernel.run(device=runtime.select("sim", order=order))
+    assert result.comparison is not None
+    assert result.comparison.equal, str(result.comparison)
+    return np.asarray(result.outputs["c"]).view(np.uint8)
+
+
+@pytest.mark.filterwarnings("ignore:.*bytes are copied one by one")
+@pytest.mark.parametrize(
+    ("sizes", "options", "config", "order"),
+    [
+        ((72, 40, 200), layouts("NN", 72, 40, 200), CONFIG, "late"),
+        ((128, 64, 96), {**layouts("TT", 128, 64, 96), "dtype": "bf16"}, CONFIG, "early"),
+        # cp.async copies 4 bytes of a row at a time; registers copy single elements.
+        ((34, 34, 70), layouts("TN", 34, 34, 70), SMALL, "random:1"),
+        ((33, 35, 37), layouts("NT", 33, 35, 37), SMALL, "late"),
+        ((33, 35, 37), {**layouts("TN", 33, 35, 37), "dtype": "i8"}, SMALL, "early"),
+        (
+            (64, 64, 128),
+            {**layouts("NT", 64, 64, 128), "dtype": "f8E4M3FN"},
+            replace(BYTES, warps=(4, 1)),
+            "random:2",
+        ),
+        ((40, 48, 64), {"batch": 2, "out": "f32"}, SMALL, "late"),
+        ((64, 80, 64), {"c": OrderBy(Col(64, 80)), "alignment": 4}, CONFIG, "early"),
+    ],
+)
+def test_the_result_has_the_same_bits(
+    sizes: tuple[int, int, int], options: dict[str, Any], config: MmaConfig, order: str
+) -> None:
+    kernels = [
+        matmul(*sizes, config=replace(config, on_tiles=on_tiles), target="sm_89", **options)
+        for on_tiles in (True, False)
+    ]
+    assert [kernel.schedule for kernel in kernels] == ["cp_async", "hmma"]
+    on_tiles, before = (output(kernel, order) for kernel in kernels)
+    np.testing.assert_array_equal(on_tiles, before)
+
+
+def test_short_loops_are_unrolled() -> None:
+    """That of three iterations is, whose ring has three stages; that of four is not."""
+    for k, unrolled, multiplied in ((96, 3, 3), (128, 0, 1)):
+        kernel = matmul(64, 64, k, config=CONFIG, target="sm_80")
+        assert kernel.params == {"stages": 3, "unroll": unrolled}
+        ptx = kernel.compile("sm_80").ptx
+        assert ptx.count("mma.sync") == multiplied * 16
+
+
+def test_an_epilogue_of_any_rows() -> None:
+    n, k = 72, 72
+    kernel = matmul(
+        None, n, k,
+        epilogue=lambda x, bias, old, beta: x + bias + beta * old.to("f32"),
+        operands={
+            "bias": lg.Tensor["f32", OrderBy(Row(n))],
+            "old": lg.Tensor["f16", f"M, {n}"],
+            "beta": lg.Scalar["f32"],
+        },
+        config=CONFIG,
+        target="sm_80",
+    )  # fmt: skip
+    rng = np.random.default_rng(5)
+    for m in (8, 136):
+        a, b, old = (rng.integers(-2, 3, s).astype("f2") for s in ((m, k), (k, n), (m, n)))
+        bias = rng.integers(-2, 3, n).astype("f4")
+        c = np.full((m, n), np.nan, "f2")
+        kernel(a, b, c, bias, old, 0.5, device="sim")
+        expected = a.astype("f4") @ b.astype("f4") + bias + 0.5 * old.astype("f4")
+        np.testing.assert_array_equal(c, expected.astype("f2"))
+
+
+def test_what_is_not_on_tiles() -> None:
+    with pytest.raises(LegoError, match=r"(?s)sets on_tiles, which are for a single GEMM"):
+        grouped_matmul([(64, 64, 64)], config=CONFIG, target="sm_80")
+    with pytest.raises(LegoError, match="on tiles is for the schedule 'hmma', not for 'unroll'"):
+        matmul(64, 64, 64, config=CONFIG, schedule="unroll", target="sm_80")
