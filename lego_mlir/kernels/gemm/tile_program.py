@@ -100,18 +100,22 @@ def tile_multiple(config: WgmmaConfig) -> int:
     return gcd(config.tile[1], _COLUMNS)
 
 
-def schedule_params(config: WgmmaConfig, problem: Problem, target: Target) -> dict[str, int]:
+def schedule_params(
+    config: WgmmaConfig, problem: Problem, target: Target, *, stores_by_tma: bool = False
+) -> dict[str, int]:
     """Return the parameters of the schedule for a config.
 
     Args:
         config: the config.
         problem: the GEMM that the kernel computes.
         target: the GPU architecture.
+        stores_by_tma: whether TMA stores C in any case, as if CTAs had several tiles.
     """
     params = config.params(problem)
     cluster = params["cluster"]
     ctas = config.persistent_ctas or (config.work_items(problem) if cluster > 1 else 0)
-    stages, parts = _store_ring(config, problem, target)
+    is_ring = stores_by_tma or config.persistent_ctas > 0
+    stages, parts = _store_ring(config, problem, target, is_ring=is_ring)
     return {
         "ctas": ctas,
         "raster_group": 1,  # the rasterization is in the body
@@ -131,13 +135,15 @@ def schedule_params(config: WgmmaConfig, problem: Problem, target: Target) -> di
     }
 
 
-def _store_ring(config: WgmmaConfig, problem: Problem, target: Target) -> tuple[int, int]:
+def _store_ring(
+    config: WgmmaConfig, problem: Problem, target: Target, *, is_ring: bool
+) -> tuple[int, int]:
     """Return the stages of the ring from which a tile of C is stored, and the parts of the tile.
 
     A part is as wide as a row of the widest swizzle. There is no ring if a CTA has one tile, which
     fits in shared memory: all its threads then store it at once, sooner than one warp by TMA.
     """
-    if not config.persistent_ctas and _has_room_for_c(config, problem, target):
+    if not is_ring and _has_room_for_c(config, problem, target):
         return 0, 1
     m, n, _ = config.tile
     parts = config.epilogue_tiles(problem) // (m // config.sharers // WGMMA_ROWS)

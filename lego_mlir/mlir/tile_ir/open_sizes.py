@@ -20,7 +20,7 @@ from lego_mlir.mlir.dialect import tile_operations as tiles
 from lego_mlir.mlir.launch_sizes.promises import promised, promises_of
 from lego_mlir.mlir.launch_sizes.strided import has_strides
 from lego_mlir.mlir.layouts import Layouts, symbols_of
-from lego_mlir.mlir.lowering.indices.index_reader import IndexReader
+from lego_mlir.mlir.lowering.indices.index_reader import IndexReader, table_range
 from lego_mlir.mlir.modules import operations_in
 
 _TYPICAL = 8191
@@ -67,8 +67,10 @@ def read_sizes(kernel: Any, layouts: Layouts, reader: IndexReader) -> None:
             known |= {d for d in symbol.divisors if isinstance(d, int)}
     for value, (name, known) in divisors.items():
         promise = promised(value)
-        high = None if promise is None else promise.high
-        reader.define(value, reader.symbol(value, name, 1, high, frozenset(known)))
+        low, high = 1, None if promise is None else promise.high
+        if dialect.made_by(value, dialect.TABLE):
+            low, high = table_range(value.owner)
+        reader.define(value, reader.symbol(value, name, low, high, frozenset(known)))
 
 
 def with_read_sizes(op: Any, layout: Layout, reader: IndexReader) -> Layout:

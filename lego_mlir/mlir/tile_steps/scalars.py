@@ -1,4 +1,7 @@
-"""Operations that only compute scalars, which may be repeated wherever their results are needed."""
+"""Operations that only compute scalars, which may be repeated wherever their results are needed.
+
+Views of whole buffers, and the choice of one of several, are among them.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +19,8 @@ _INDEX_OPERATIONS = (
     dialect.DIM,
     dialect.TABLE,
     dialect.PICK,
+    "memref.cast",
+    "memref.collapse_shape",
 )
 
 

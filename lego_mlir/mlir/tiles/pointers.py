@@ -9,11 +9,15 @@ from collections.abc import Sequence
 from typing import Any
 
 from lego_mlir.algebra import Layout
+from lego_mlir.hardware.limits import TENSOR_MAP_BYTES
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.tiles.accesses import Index, number, offset
 
 SHARED, CLUSTER = 3, 7
 """Address spaces of LLVM's NVPTX back end: shared memory of the CTA, and of the cluster."""
+
+_DYNAMIC = -(1 << 31)
+"""Marks an index of llvm.getelementptr that is an operand."""
 
 
 def address(buffer: Any, layout: Layout, index: Sequence[Index]) -> Any:
@@ -56,6 +60,24 @@ def beyond(pointer: Any, distance: int) -> Any:
     }
     return ir.Operation.create(
         "llvm.getelementptr", results=[pointer.type], operands=[pointer], attributes=attributes
+    ).results[0]
+
+
+def tensor_map_at(first: Any, number: Any) -> Any:
+    """Return the pointer to one of several tensor maps, which lie one behind the other.
+
+    Args:
+        first: the pointer to the first one.
+        number: of the map, an index.
+    """
+    kind = ir.Type.parse(f"!llvm.array<{TENSOR_MAP_BYTES} x i8>")
+    at = _made("arith.index_cast", ir.IntegerType.get_signless(32), number)
+    attributes = {
+        "rawConstantIndices": ir.DenseI32ArrayAttr.get([_DYNAMIC]),
+        "elem_type": ir.TypeAttr.get(kind),
+    }
+    return ir.Operation.create(
+        "llvm.getelementptr", results=[first.type], operands=[first, at], attributes=attributes
     ).results[0]
 
 

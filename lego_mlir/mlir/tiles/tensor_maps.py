@@ -32,7 +32,6 @@ from typing import Any, NamedTuple
 from lego_mlir.algebra import Layout, OrderBy, Row
 from lego_mlir.analysis.instructions.tma_boxes import L2_PROMOTION, TensorMapBoxes, tensor_map_boxes
 from lego_mlir.diagnostics import LegoError
-from lego_mlir.hardware.limits import TENSOR_MAP_BYTES
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import arith, ir
 from lego_mlir.mlir.launch_sizes.tensor_map_sizes import KnownSizes, known_sizes
@@ -41,10 +40,7 @@ from lego_mlir.mlir.lowering.buffers import sources_of
 from lego_mlir.mlir.lowering.lower_tables import checked_table_values
 from lego_mlir.mlir.schedule.transform_step import TransformStep
 from lego_mlir.mlir.tiles.accesses import Tile, apply
-from lego_mlir.mlir.tiles.pointers import element_bytes, i32_constant
-
-_DYNAMIC = -(1 << 31)
-"""Marks an index of llvm.getelementptr that is an operand."""
+from lego_mlir.mlir.tiles.pointers import element_bytes, i32_constant, tensor_map_at
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,19 +61,7 @@ class TileTensorMaps:
 
     def pointer(self) -> Any:
         """Compute the address of the tile's map at the current insertion point."""
-        if self.number is None:
-            return self.value
-        kind = ir.Type.parse(f"!llvm.array<{TENSOR_MAP_BYTES} x i8>")
-        i32 = ir.IntegerType.get_signless(32)
-        return ir.Operation.create(
-            "llvm.getelementptr",
-            results=[self.value.type],
-            operands=[self.value, arith.IndexCastOp(i32, self.number).result],
-            attributes={
-                "rawConstantIndices": ir.DenseI32ArrayAttr.get([_DYNAMIC]),
-                "elem_type": ir.TypeAttr.get(kind),
-            },
-        ).result
+        return self.value if self.number is None else tensor_map_at(self.value, self.number)
 
 
 class TensorMaps:

@@ -64,10 +64,15 @@ OFFSETS = [
 
 
 @pytest.mark.parametrize("offsets", OFFSETS, ids=str)
-@pytest.mark.parametrize("persistent_ctas", [0, 3])
-def test_groups_of_any_sizes(offsets: list[int], persistent_ctas: int) -> None:
-    config = WgmmaConfig((64, 32, 64), 1, 3, persistent_ctas=persistent_ctas)
+@pytest.mark.parametrize(
+    ("persistent_ctas", "on_tiles"), [(3, None), (0, True)], ids=["threads", "tiles"]
+)
+def test_groups_of_any_sizes(
+    offsets: list[int], persistent_ctas: int, on_tiles: bool | None
+) -> None:
+    config = WgmmaConfig((64, 32, 64), 1, 3, persistent_ctas=persistent_ctas, on_tiles=on_tiles)
     kernel = ragged_matmul(200, 40, 72, len(offsets), config=config, target="sm_90a")
+    assert kernel.schedule == ("persistent" if on_tiles else "wgmma")
     check(kernel, (200, 40, 72), offsets)
 
 
@@ -90,7 +95,7 @@ def test_empty_runs_behind_the_last_whole_tile(offsets: list[int]) -> None:
 
 @pytest.mark.parametrize("order", ["early", "random"])
 def test_copies_may_arrive_at_any_time(order: str) -> None:
-    config = WgmmaConfig((128, 64, 64), 2, 2, persistent_ctas=2)
+    config = WgmmaConfig((128, 64, 64), 2, 2, persistent_ctas=2, on_tiles=True)
     kernel = ragged_matmul(300, 64, 128, 3, config=config, target="sm_90a")
     check(kernel, (300, 64, 128), [100, 170, 290], order=order)
     kernel = ragged_matmul(70, 32, 64, 3, config=WARPS, target="sm_80")

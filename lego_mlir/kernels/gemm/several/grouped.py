@@ -15,7 +15,7 @@ from math import gcd, prod
 from typing import Any, TypeAlias
 
 from lego_mlir import runtime
-from lego_mlir.algebra import Col, Layout, OrderBy, Row, ceildiv, size_symbol
+from lego_mlir.algebra import Col, Layout, OrderBy, Row, size_symbol
 from lego_mlir.compiler.stages import DEFAULT_TARGET
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.frontend import (
@@ -42,6 +42,13 @@ from lego_mlir.kernels.gemm.matrices import ALIGNMENT, layout_of, order_of
 from lego_mlir.kernels.gemm.planner import plan_grouped, why_not_wgmma
 from lego_mlir.kernels.gemm.problem import Problem
 from lego_mlir.kernels.gemm.rasterization import RASTER_GROUPS, raster_group_sizes
+from lego_mlir.kernels.gemm.several.tiles import (
+    Tiles,
+    instruction_of,
+    is_on_tiles,
+    layout_in_tiles,
+    steps_of,
+)
 
 Shape: TypeAlias = tuple[int, int, int]
 """m, n and k of a GEMM."""
@@ -121,17 +128,18 @@ def grouped_matmul(
             )
         return next(filter(None, map(_why_not_wgmma, members)), None)
 
+    parsed = Target.parse(name)
     config = plan_grouped(
         what,
         [x.problem for x in members],
         reason,
-        Target.parse(name),
+        parsed,
         schedule,
         config,
         promote,
         partial(_count_tiles, members),
     )
-    return _kernel(every, members, config, accumulator, epilogue)
+    return _kernel(every, members, config, parsed, accumulator, epilogue)
 
 
 def _checked(shapes: object) -> list[Shape]:
@@ -235,22 +243,23 @@ def _kernel(
     every: Sequence[_Member],
     members: Sequence[_Member],
     config: GemmConfig,
+    target: Target,
     accumulator: str,
     epilogue: Callable[[Value], Value] | None,
 ) -> Kernel:
     """Return the kernel of the GEMMs `members`, with parameters for `every` one."""
     tiles = _count_tiles(members, config)
+    # Threads would choose among the addresses of every C: code that grows with their number.
+    steps = steps_of(config, members[0].problem, target, stores_by_tma=True)
     return kernel(
         grid=tiles,
-        block=config.threads,
         parameters=_parameters(every),
-        schedule=config.schedule,
-        params=config.grouped_params(members[0].problem),
         strict=True,
         explanation=lambda: (
-            f"{len(members)} GEMMs in {tiles} tiles\nschedule   {config.schedule}\n"
+            f"{len(members)} GEMMs in {tiles} tiles\nschedule   {steps['schedule']}\n"
             f"config     {config}"
         ),
+        **steps,
     )(_body(every, members, config, accumulator, epilogue))
 
 
@@ -283,34 +292,39 @@ def _body(
     """Return the function of the kernel."""
     m, n, k = config.tile
     problem = members[0].problem
-    shared_a, shared_b, shared_c = config.shared_layouts(problem)
+    shared = dict(zip("abc", config.shared_layouts(problem), strict=True))
     counts = [config.tiles(member.problem) for member in members]
+    instruction = instruction_of(config)
     groups = [raster_group_sizes(*tiles, config.raster_group) for tiles in counts]
 
     def grouped(**tensors: Any) -> None:
         index, tile_id = segment(block_id(), [prod(tiles) for tiles in counts])
         sizes = {name: table(index, [getattr(x.problem, name) for x in members]) for name in "mnk"}
 
-        def view(name: str, order: str, dims: str, tile: tuple[int, int]) -> Any:
-            matrix = _tiles(order, dims, tile, members)
+        def tiles_of(name: str, order: str, dims: str, tile: tuple[int, int]) -> Tiles:
+            matrix = layout_in_tiles(config, _symbolic(order, dims, tile, members), tile)
             known = {s.name: sizes[s.name] for s in matrix.symbols}
             of_each = [tensors[f"{name}{x.index}"] for x in members]
-            return pick(index, of_each, sized(matrix, **known))
+            return Tiles(config, pick(index, of_each, sized(matrix, **known)), tile, shared[name])
 
-        a = view("a", problem.a, "mk", (m, k)).staged(shared_a)
-        b = view("b", problem.b, "kn", (k, n)).staged(shared_b)
-        c = view("c", problem.c, "mn", (m, n)).staged(shared_c)
+        a = tiles_of("a", problem.a, "mk", (m, k))
+        b = tiles_of("b", problem.b, "kn", (k, n))
+        c = tiles_of("c", problem.c, "mn", (m, n))
         symbols = {s: table(index, [sizes[s] for sizes in groups]) for s in groups[0]}
         i, j = sized(RASTER_GROUPS, **symbols).inv(tile_id)
-        iterations = table(index, [config.k_iterations(x.problem) for x in members])
+        if is_on_tiles(config):
+            # Tiles of so many iterations are proven to begin within k, which a table does not say.
+            iterations = (sizes["k"] + (k - 1)) // k
+        else:
+            iterations = table(index, [config.k_iterations(x.problem) for x in members])
 
         @fold(iterations, zeros((m, n), accumulator))
         def total(step: Any, total: Any) -> Value:
-            return dot(a[i, step, :, :], b[step, j, :, :], total, warps=config.warp_layout)
+            return dot(a[i, step], b[step, j], total, **instruction)
 
         result = total if epilogue is None else epilogue(total)
         check_epilogue_result(result)
-        c[i, j, :, :] = result.to(problem.out)
+        c[i, j] = result.to(problem.out)
 
     names = [f"{name}{x.index}" for x in every for name in "abc"]
     grouped.__signature__ = Signature(  # type: ignore[attr-defined]
@@ -319,8 +333,8 @@ def _body(
     return grouped
 
 
-def _tiles(order: str, dims: str, tile: tuple[int, int], members: Sequence[_Member]) -> Layout:
-    """Return the layout of a matrix in tiles, with the symbolic sizes m, n and k.
+def _symbolic(order: str, dims: str, tile: tuple[int, int], members: Sequence[_Member]) -> Layout:
+    """Return the layout of a matrix with the symbolic sizes m, n and k.
 
     A symbol carries what divides that size of all GEMMs: whole tiles, or the alignment of rows.
     """
@@ -328,5 +342,4 @@ def _tiles(order: str, dims: str, tile: tuple[int, int], members: Sequence[_Memb
     for name, extent in zip(dims, tile, strict=True):
         common = gcd(extent, *(getattr(x.problem, name) for x in members))
         sizes.append(size_symbol(name, [common] if common > 1 else []))
-    counts = [ceildiv(size, extent) for size, extent in zip(sizes, tile, strict=True)]
-    return _matrix(order, *sizes).TileBy(counts, list(tile))
+    return _matrix(order, *sizes)

@@ -29,10 +29,17 @@ from lego_mlir.index import maximum, minimum
 from lego_mlir.kernels.gemm.arguments import check_sizes, check_types
 from lego_mlir.kernels.gemm.config import GemmConfig
 from lego_mlir.kernels.gemm.kernel import check_epilogue_result
-from lego_mlir.kernels.gemm.matrices import ALIGNMENT, layout_of, order_of, tiled
+from lego_mlir.kernels.gemm.matrices import ALIGNMENT, layout_of, order_of
 from lego_mlir.kernels.gemm.planner import plan_grouped, why_not_wgmma
 from lego_mlir.kernels.gemm.problem import Problem
 from lego_mlir.kernels.gemm.rasterization import raster_groups
+from lego_mlir.kernels.gemm.several.tiles import (
+    Tiles,
+    instruction_of,
+    is_on_tiles,
+    layout_in_tiles,
+    steps_of,
+)
 
 
 def ragged_matmul(
@@ -97,26 +104,24 @@ def ragged_matmul(
     def reason() -> LegoError | None:
         return why_not_wgmma(problem, list(layouts.values()))
 
-    config = plan_grouped(
-        what, [problem], reason, Target.parse(name), schedule, config, promote, count_items
-    )
+    parsed = Target.parse(name)
+    config = plan_grouped(what, [problem], reason, parsed, schedule, config, promote, count_items)
     count = count_items(config)
+    # No PDL: the kernel reads the offsets at once, and the work before it may write them.
+    steps = steps_of(config, problem, parsed, pdl=False)
     types = {
         matrix: TensorType(kind, layouts[matrix], ALIGNMENT)
         for matrix, kind in {"a": dtype, "b": dtype, "c": out}.items()
     }
     return kernel(
         grid=count,
-        block=config.threads,
         parameters={**types, "offsets": TensorType("i32", OrderBy(Row(groups)))},
-        schedule=config.schedule,
-        # No PDL: the kernel reads the offsets at once, and the work before it may write them.
-        params=config.grouped_params(problem, pdl=False),
         strict=True,
         explanation=lambda: (
             f"{groups} groups of {m} rows, at most {count} work items\n"
-            f"schedule   {config.schedule}\nconfig     {config}"
+            f"schedule   {steps['schedule']}\nconfig     {config}"
         ),
+        **steps,
     )(_body(problem, config, groups, layouts, accumulator, epilogue))
 
 
@@ -136,15 +141,19 @@ def _body(
 ) -> Callable[..., None]:
     """Return the function of the kernel."""
     m, n, k = config.tile
-    tiles_a, tiles_c = tiled(layouts["a"], (m, k)), tiled(layouts["c"], (m, n))
-    tiles_b = tiled(layouts["b"], (1, k, n))
-    shared_a, shared_b, shared_c = config.shared_layouts(problem)
+    shapes = {"a": (m, k), "b": (k, n), "c": (m, n)}
+    views = {name: layout_in_tiles(config, layouts[name], shapes[name]) for name in shapes}
+    shared = dict(zip(shapes, config.shared_layouts(problem), strict=True))
+    instruction = instruction_of(config)
     rasterization = raster_groups(*_item_grid(problem, config, groups), config.raster_group)
     down, _ = config.tiles(problem)
     # One tile more than there are: a group may begin at the end of the last tile.
     rows = OrderBy(Row(down + 1, m))
 
     def ragged(a: Any, b: Any, c: Any, offsets: Any) -> None:
+        def tiles_of(name: str, tensor: Any) -> Tiles:
+            return Tiles(config, tensor.view(views[name]), shapes[name], shared[name])
+
         def end(group: Any) -> Any:
             return offsets[group].below(problem.m + 1)
 
@@ -158,16 +167,17 @@ def _body(
         lower = maximum(start(group), rows.apply(i, 0))
         upper = minimum(end(group), rows.apply(i, 0) + m)
         full = config.k_iterations(problem)
-        iterations = minimum(1 + maximum(upper - lower, 0) * full, full).below(full + 1)
+        iterations = minimum(1 + maximum(upper - lower, 0) * full, full)
+        if not is_on_tiles(config):  # there it is proven to be 1 at least, which a bound hides
+            iterations = iterations.below(full + 1)
 
         @fold(iterations, zeros((m, n), accumulator))
         def total(step: Any, total: Any) -> Value:
-            left = a.view(tiles_a).staged(shared_a)[i, step, :, :]
-            right = b.view(tiles_b).staged(shared_b)[group, step, j, 0, :, :]
-            return dot(left, right, total, warps=config.warp_layout)
+            left, right = tiles_of("a", a)[i, step], tiles_of("b", b)[group, step, j]
+            return dot(left, right, total, **instruction)
 
         result = total if epilogue is None else epilogue(total)
         check_epilogue_result(result)
-        c.view(tiles_c).staged(shared_c).rows(lower, upper)[i, j, :, :] = result.to(problem.out)
+        tiles_of("c", c).store((i, j), result.to(problem.out), lower, upper)
 
     return ragged

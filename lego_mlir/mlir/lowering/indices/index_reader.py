@@ -113,6 +113,8 @@ class IndexReader:
                 return x
         if op.name in _GPU_IDS:
             return self._read_gpu_id(value, op)
+        if op.name == dialect.TABLE:
+            return self.symbol(value, "entry", *table_range(op))
         if (known := promised(value)) is not None:
             leaf = self.leaf(value)
             if leaf is None:
@@ -221,6 +223,12 @@ def cluster_size(launch: Any) -> int:
     attributes = launch.attributes
     has_cluster = dialect.CLUSTER in attributes
     return ir.IntegerAttr(attributes[dialect.CLUSTER]).value if has_cluster else 1
+
+
+def table_range(op: Any) -> tuple[int, int]:
+    """Return the least and the greatest number of a lego.table."""
+    values = dialect.table_values(op)
+    return min(values), max(values)
 
 
 def bound_of(value: Any) -> int | None:

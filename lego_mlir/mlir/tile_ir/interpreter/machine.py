@@ -297,6 +297,19 @@ def _table(machine: Machine, op: Any) -> None:
     machine.define(op, [Value.of(np.int64(numbers[position.number()]))])
 
 
+def _pick(machine: Machine, op: Any) -> None:
+    number, *buffers = list(op.operands)
+    found = machine.values[number].number()
+    if not 0 <= found < len(buffers):
+        raise LegoError(f"buffer {found} of {len(buffers)} is picked")
+    machine.buffers[op.results[0]] = machine.buffer(buffers[found])
+
+
+def _whole(machine: Machine, op: Any) -> None:
+    """Let a view of a whole buffer be the buffer, whose elements have the same offsets."""
+    machine.buffers[op.results[0]] = machine.buffer(op.operands[0])
+
+
 def _affine(machine: Machine, op: Any) -> None:
     from lego_mlir.mlir.lowering.indices.index_reader import affine_value
 
@@ -315,6 +328,9 @@ _CONTROL: Mapping[str, Handler] = {
     dialect.SIZE: _size,
     dialect.DIM: _dim,
     dialect.TABLE: _table,
+    dialect.PICK: _pick,
+    "memref.cast": _whole,
+    "memref.collapse_shape": _whole,
 }
 
 

@@ -56,7 +56,10 @@ _FIRST_INDEX = {
     **dict.fromkeys(dialect.PARTS_OPERATIONS, 1),
 }
 """The operand that is the first index, of the operations whose elements are known."""
-_VIEWS = ("memref.", "arith.", "llvm.inttoptr", "llvm.getelementptr", "llvm.addrspacecast")
+_VIEWS = (
+    *(dialect.PICK, "memref.", "arith."),
+    *("llvm.inttoptr", "llvm.getelementptr", "llvm.addrspacecast"),
+)
 _OF_MBARRIERS = "nvvm.mbarrier."
 """Prefix of what is done to mbarriers: they are objects of their own, and their begin is ordered by
 a barrier of the cluster."""

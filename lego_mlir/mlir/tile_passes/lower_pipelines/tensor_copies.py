@@ -8,6 +8,10 @@ becomes
     nvvm.cp.async.bulk.tensor.shared.cluster.global %stage, %map, %full, box[%j, %i]
 
 A lego.store of a tile in shared memory is the same in the other direction, in a group of its own.
+Of a tensor that the kernel picks from several, the maps are consecutive in one parameter:
+
+    %maps = "lego.tensor_maps"(%map_of_a, %map_of_b)
+    %map = llvm.getelementptr %maps[%which]
 
 Source: PTX ISA 9.7.9.27 (cp.async.bulk.tensor).
 """
@@ -36,12 +40,30 @@ from lego_mlir.mlir.tile_ir.open_sizes import sizes_of
 from lego_mlir.mlir.tile_ir.operations import slice_of
 from lego_mlir.mlir.tile_ir.types import bytes_of, shared_layout_in
 from lego_mlir.mlir.tile_passes.lower_pipelines.addresses import address, as_pointer, by_rank
+from lego_mlir.mlir.tile_passes.lower_pipelines.picked_tensors import tensors_of
 from lego_mlir.mlir.tile_passes.lower_tiles import build
-from lego_mlir.mlir.tiles.pointers import in_cluster
+from lego_mlir.mlir.tiles.pointers import in_cluster, tensor_map_at
 
 
-def boxes_of(kernel: TileKernel, access: Any, kind: Any, parts: int = 1) -> TensorMapBoxes:
-    """Return the tensor map and the boxes of a tile in shared memory that TMA loads or stores.
+@dataclass(frozen=True)
+class TensorBoxes:
+    """The tensor map of a tensor that TMA accesses, and the boxes of each tile.
+
+    Attributes:
+        buffer: the tensor.
+        layout: its layout.
+        boxes: the map and the boxes.
+    """
+
+    buffer: Any
+    layout: Layout
+    boxes: TensorMapBoxes
+
+
+def boxes_of(kernel: TileKernel, access: Any, kind: Any, parts: int = 1) -> list[TensorBoxes]:
+    """Return the tensor map, and the boxes of a tile in shared memory that TMA loads or stores.
+
+    There is one for each tensor that the access may be of; the boxes are the same.
 
     Args:
         kernel: the kernel.
@@ -55,20 +77,25 @@ def boxes_of(kernel: TileKernel, access: Any, kind: Any, parts: int = 1) -> Tens
     kind = ir.RankedTensorType(kind)
     shared = shared_layout_in(kind)
     assert shared is not None  # the verifier has seen to it
-    layout = _tiled(kernel.layouts.of(access), slice_of(access), tuple(kind.shape))
-    (buffer,) = [x for x in access.operands if isinstance(x.type, ir.MemRefType)]
-    if has_strides(buffer):
-        strides = stride_symbols(buffer)
-        layout = in_strides(layout, buffer_shape(layout), strides)
     whole = (slice(None),) * len(kind.shape)
     if kernel.target.capability < (9, 0):
         raise LegoError(
             f"{kernel.target.name} has no TMA", hint="--target=sm_90a, or another engine"
         )
-    return tensor_map_boxes(layout, shared[whole], bytes_of(kind.element_type), parts)
+    found = []
+    for buffer, given in tensors_of(kernel, access).tensors:
+        layout = _tiled(given, slice_of(access), tuple(kind.shape))
+        if has_strides(buffer):
+            strides = stride_symbols(buffer)
+            layout = in_strides(layout, buffer_shape(layout), strides)
+        boxes = tensor_map_boxes(layout, shared[whole], bytes_of(kind.element_type), parts)
+        found.append(TensorBoxes(buffer, given, boxes))
+    if len({(x.boxes.dims, x.boxes.box, x.boxes.swizzle, x.boxes.boxes) for x in found}) > 1:
+        raise LegoError("the tensors that lego.pick picks from need different TMA boxes")
+    return found
 
 
-def load_boxes(kernel: TileKernel, copy: Any) -> TensorMapBoxes:
+def load_boxes(kernel: TileKernel, copy: Any) -> list[TensorBoxes]:
     """Return the tensor map and the boxes of a lego.copy_async, as `boxes_of`."""
     return boxes_of(kernel, copy, pipelines.tile_type_of(copy.operands[0]))
 
@@ -151,12 +178,12 @@ class TensorCopies:
         Raises:
             LegoError: TMA cannot copy the tile.
         """
-        _, _, tensor, *origin = list(op.operands)
+        _, _, _, *origin = list(op.operands)
         masks, mask = pipelines.multicast_masks(op), None
         if masks:
             bits = ir.IntegerType.get_signless(_MASK_BITS)
             mask = by_rank(bits, masks, nvvm.rank_in_cluster())
-        for tensor_map, coordinates, at in self._boxes(op, stage, tensor, origin, masks):
+        for tensor_map, coordinates, at in self._boxes(op, stage, origin, masks):
             nvvm.fetch_tile(in_cluster(at), tensor_map, coordinates, barrier, mask)
 
     def store(self, op: Any, stage: Stage) -> None:
@@ -172,8 +199,8 @@ class TensorCopies:
         Raises:
             LegoError: TMA cannot copy the tile.
         """
-        _, tensor, *origin = list(op.operands)
-        for tensor_map, coordinates, at in self._boxes(op, stage, tensor, origin):
+        _, _, *origin = list(op.operands)
+        for tensor_map, coordinates, at in self._boxes(op, stage, origin):
             nvvm.store_tile(tensor_map, at, coordinates)
             nvvm.commit_stores()
             nvvm.wait_for_stores_read(0)
@@ -182,7 +209,6 @@ class TensorCopies:
         self,
         op: Any,
         stage: Stage,
-        tensor: Any,
         origin: Sequence[Any],
         masks: Sequence[int] = (1,),
     ) -> Iterator[tuple[Any, list[Any], Any]]:
@@ -191,12 +217,13 @@ class TensorCopies:
         Of n CTAs of a mask the k-th one copies the boxes k, k + n, ...
         """
         parts = masks[0].bit_count() if masks else 1
-        found = boxes_of(self._kernel, op, stage.kind, parts)
+        of_each = boxes_of(self._kernel, op, stage.kind, parts)
+        found = of_each[0].boxes
         number = None
         if parts > 1:
             before = [(mask & (1 << k) - 1).bit_count() for k, mask in enumerate(masks)]
             number = by_rank(build.i32(), before, nvvm.rank_in_cluster())
-        tensor_map = self._map(op, tensor, found)
+        tensor_map = self._map_of(op, of_each)
         zeros = [build.index(0)] * (stage.layout.rank - 1)
         size = bytes_of(ir.RankedTensorType(stage.kind).element_type)
         first = [build.make("arith.index_cast", build.i32(), x) for x in origin]
@@ -210,20 +237,32 @@ class TensorCopies:
             at = _plus(start, [box.offset * size for box in boxes], number)
             yield tensor_map, coordinates, as_pointer(at)
 
-    def _map(self, op: Any, tensor: Any, found: TensorMapBoxes) -> Any:
-        promotion = _l2_promotion(op)
-        key = (tensor, found.dims, found.shape, found.strides, found.box, found.swizzle, promotion)
+    def _map_of(self, op: Any, of_each: Sequence[TensorBoxes]) -> Any:
+        """Build the pointer to the tensor map of an access."""
+        maps = [self._map(op, found) for found in of_each]
+        number = tensors_of(self._kernel, op).number
+        if number is None:
+            return maps[0]
+        key = tuple(maps)
         if key not in self._made:
-            layout = self._kernel.layouts.of(op)
-            values = {symbol.name: value for symbol, value in sizes_of(op, layout).items()}
-            shape, strides = (
-                known_sizes(sizes, self._kernel.source, op, values, tensor)
-                for sizes in (found.shape, found.strides)
-            )
+            with ir.InsertionPoint(self._kernel.launch), op.location:
+                self._made[key] = dialect.tensor_maps(maps)
+        return tensor_map_at(self._made[key], number)
+
+    def _map(self, op: Any, of: TensorBoxes) -> Any:
+        """Return the tensor map of a tensor, which the host encodes."""
+        promotion, found = _l2_promotion(op), of.boxes
+        sizes = found.shape, found.strides
+        key = (of.buffer, found.dims, *sizes, found.box, found.swizzle, promotion)
+        if key not in self._made:
+            named = sizes_of(op, of.layout).items() if of.layout.symbols else ()
+            values = {symbol.name: value for symbol, value in named}
+            source = self._kernel.source
+            shape, strides = (known_sizes(n, source, op, values, of.buffer) for n in sizes)
             with ir.InsertionPoint(self._kernel.launch), op.location:
                 self._made[key] = dialect.tensor_map(
-                    tensor,
-                    layout_attribute(layout),
+                    of.buffer,
+                    layout_attribute(of.layout),
                     shape,
                     strides,
                     found.box,

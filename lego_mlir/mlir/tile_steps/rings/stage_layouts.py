@@ -36,7 +36,8 @@ def stage_layout(kernel: TileKernel, access: Any, shape: Sequence[int]) -> Layou
         return OrderBy(Row(*own.shape))
     (buffer,) = [x for x in access.operands if isinstance(x.type, ir.MemRefType)]
     layout = kernel.layouts.of(access)
-    if access.name == dialect.LOAD:  # stores to tensors of run-time sizes have no rings
+    # Stores to tensors of run-time sizes have no rings, but those to tensors that are picked have.
+    if access.name == dialect.LOAD or dialect.made_by(buffer, dialect.PICK):
         layout = typical(layout, buffer)
     order = memory_order(layout, slice_of(access), tuple(shape))
     element = ir.MemRefType(buffer.type).element_type
