@@ -26,7 +26,6 @@ from typing import Any, NoReturn, TypeAlias
 from lego_mlir.index import Int, Sym, construct, substitute, symbols
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.dialect import pipeline_operations as pipelines
-from lego_mlir.mlir.modules import operations_in
 from lego_mlir.mlir.tile_ir.kernels import TileKernel
 from lego_mlir.mlir.tile_ir.roles import role_around, role_around_value
 from lego_mlir.mlir.tile_ir.scalars import Scalars
@@ -57,6 +56,7 @@ class RingNumbers:
         self._whole = whole
         self._scalars = Scalars()
         self._last: dict[Any, tuple[Any, Int]] = {}
+        self._listed: dict[Any, list[Any]] = {}
         self.before: dict[Any, State] = {}
 
     def number(self, op: Any) -> Int:
@@ -82,7 +82,7 @@ class RingNumbers:
         that depends on what is computed inside of a role, it is not compared with other roles.
         """
         for kind, count in self._block(body, {}).items():
-            op = _first(body.owner, kind)
+            op = self._first(body, kind)
             before, known = self._last.setdefault(kind[0], (op, count))
             is_same_role = role_around(before) == role_around(op)
             comparable = is_same_role or (self._is_common(count) and self._is_common(known))
@@ -106,11 +106,13 @@ class RingNumbers:
             op = each.operation
             if op.name in COUNTED:
                 state = self._count(op, state)
-            elif op.name == _LOOP and _has_counted(op):
+            elif not len(op.regions) or op.name == pipelines.ROLE or not self._inside(op):
+                continue
+            elif op.name == _LOOP:
                 state = self._loop(op, state)
-            elif op.name == _BRANCH and _has_counted(op):
+            elif op.name == _BRANCH:
                 state = self._branch(op, state)
-            elif len(op.regions) and op.name != pipelines.ROLE and _has_counted(op):
+            else:
                 self._fail(op, "around operations on rings", "they stand in scf.for and scf.if")
         return state
 
@@ -188,7 +190,7 @@ class RingNumbers:
         for kind, number in begin.items():
             if _at(number, first) != state.get(kind, 0):
                 self._fail(
-                    _first(op, kind),
+                    self._first(block, kind),
                     f"of tile {_at(number, first)!s} in the loop's first iteration, where "
                     f"tile {state.get(kind, 0)!s} is next",
                     "a loop goes on where what is before it ends",
@@ -199,7 +201,7 @@ class RingNumbers:
         for kind, number in begin.items():
             if after[kind] != _at(number, step):
                 self._fail(
-                    _first(op, kind),
+                    self._first(block, kind),
                     f"of tile {_at(number, step)!s} in the next iteration, where tile "
                     f"{after[kind]!s} is next",
                     "every iteration goes on where the one before ends",
@@ -207,6 +209,22 @@ class RingNumbers:
         results = dict(zip(arguments, map(self._scalars, op.results), strict=True))
         left = {variable: _last(low, high, stride), **results}
         return {**state, **{kind: _at(number, left) for kind, number in begin.items()}}
+
+    def _counted(self, block: Any) -> list[Any]:
+        """Return the operations that count, of a block and of those inside of it, in order."""
+        found = self._listed.get(block)
+        if found is None:
+            found = self._listed[block] = []
+            for op in (each.operation for each in block.operations):
+                found += [op] if op.name in COUNTED else self._inside(op)
+        return found
+
+    def _inside(self, op: Any) -> list[Any]:
+        """Return the operations that count inside of one."""
+        return [x for region in op.regions for block in region.blocks for x in self._counted(block)]
+
+    def _first(self, block: Any, kind: _Kind) -> Any:
+        return next(x for x in self._counted(block) if (x.operands[0], x.name) == kind)
 
     def _symbol(self, value: Any) -> Sym:
         found = self._scalars(value)
@@ -216,10 +234,9 @@ class RingNumbers:
     def begin(self, block: Any) -> State:
         """Return the numbers with which a block begins, read off the first operation of each."""
         found: State = {}
-        listed = (inner for op in block.operations for inner in (op, *operations_in(op)))
-        for op in (each.operation for each in listed):
-            kind = (op.operands[0], op.name) if op.name in COUNTED else None
-            if kind is None or kind in found:
+        for op in self._counted(block):
+            kind = (op.operands[0], op.name)
+            if kind in found:
                 continue
             number, inner = self.number(op), op
             while inner.block != block:
@@ -239,16 +256,6 @@ class RingNumbers:
         if limit is None:
             return number
         return self._at_most(*limit, construct.sub(number, limit[0]))
-
-
-def _has_counted(op: Any) -> bool:
-    return any(inner.name in COUNTED for inner in operations_in(op))
-
-
-def _first(loop: Any, kind: _Kind) -> Any:
-    ring, name = kind
-    inside = operations_in(loop)
-    return next(op for op in inside if op.name == name and op.operands[0] == ring)
 
 
 def _at(number: Int, values: dict[Sym, Int]) -> Int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from math import gcd
 from typing import Any
 
@@ -75,13 +75,21 @@ def _coalesced(
 
 
 class Accesses:
-    """Reads the loads and stores of a kernel, each once."""
+    """Reads the loads and stores of a kernel, each once, while the kernel stays as it is.
+
+    Attributes:
+        kernel: the kernel.
+    """
 
     def __init__(self, kernel: TileKernel) -> None:
-        self._kernel = kernel
-        self._reader = IndexReader()
-        read_sizes(kernel.launch, kernel.layouts, self._reader)
+        self.kernel = kernel
         self._known: dict[Any, TileAccess] = {}
+
+    @cached_property
+    def _reader(self) -> IndexReader:
+        reader = IndexReader()
+        read_sizes(self.kernel.launch, self.kernel.layouts, reader)
+        return reader
 
     def of(self, op: Any) -> TileAccess:
         """Return the access of a lego.load, lego.store or lego.copy_async of a tile."""
@@ -99,7 +107,7 @@ class Accesses:
             case _:
                 kind, buffer = op.results[0].type, op.operands[0]
         tile = ir.RankedTensorType(kind)
-        layout = self._kernel.layouts.of(op)
+        layout = self.kernel.layouts.of(op)
         origin = index_of(op, layout)
         layout = typical(layout, buffer)
         dims = tuple(ir.DenseI64ArrayAttr(op.attributes[dialect.SLICE]))

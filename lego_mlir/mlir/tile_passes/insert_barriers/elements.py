@@ -8,7 +8,7 @@ which threads meet.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Hashable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from enum import IntEnum
 from itertools import product
@@ -50,6 +50,7 @@ class Elements:
         active: whether a thread makes the access, for each.
         of_warps: whether a warp makes it together, any thread of it for another one.
         cta_threads: the threads of a CTA.
+        pattern: what is equal of elements of one kernel that differ in their origin only.
     """
 
     layout: Layout
@@ -60,6 +61,7 @@ class Elements:
     active: NDArray[np.bool_]
     of_warps: bool
     cta_threads: int
+    pattern: tuple[Hashable, ...]
 
     @property
     def is_absolute(self) -> bool:
@@ -123,12 +125,13 @@ def elements(
     if count * len(digits) > MOST_COMPARED:
         return None
     values_of = {symbol.name: values for symbol, values in threads.items()}
-    local, origin = [], []
+    local, origin, owns = [], [], []
     for dim, x in enumerate(index):
         split = _split(x, threads.keys())
         if split is None:
             return None
         own, common = split
+        owns.append(own)
         own_values = np.broadcast_to(evaluate(own, values_of), (count,))
         in_dim = [stride if d == dim else 0 for d, _, stride in factors]
         registers = digits @ np.array(in_dim, np.int64)
@@ -136,8 +139,9 @@ def elements(
         first = int(values.min())
         local.append(values - first)
         origin.append(construct.add(common, first))
+    pattern = layout, unit, start, *owns, tuple(factors), active.tobytes(), of_warps
     at = tuple(local), tuple(origin)
-    return Elements(layout, unit, start, *at, active, of_warps, cta_threads)
+    return Elements(layout, unit, start, *at, active, of_warps, cta_threads, pattern)
 
 
 def _split(x: Int, threads: Set[Sym]) -> tuple[Int, Int] | None:
@@ -156,31 +160,43 @@ def _split(x: Int, threads: Set[Sym]) -> tuple[Int, Int] | None:
     return polynomial.build(0, own), polynomial.build(constant, common)
 
 
-def meeting(a: Elements, b: Elements, *, same_time: bool) -> Meeting:
-    """Return which different threads may access the same bytes, one by `a` and one by `b`.
+class Meetings:
+    """Compares the accesses of one kernel, those that differ in their origin only once."""
 
-    Where that is unknown they are any of the cluster.
+    def __init__(self) -> None:
+        self._known: dict[tuple[Hashable, ...], Meeting] = {}
 
-    Args:
-        a: of an access of the same memory.
-        b: of another one.
-        same_time: whether the symbols in both origins have the same values.
-    """
-    groups = a.of_warps or b.of_warps, a.cta_threads
-    if a.is_absolute and b.is_absolute:
-        unit = int(np.gcd.reduce([a.unit, b.unit, a.start, b.start]))
-        return _of_threads(a.bytes(unit), b.bytes(unit), *groups)
-    if (a.layout, a.unit, a.start) != (b.layout, b.unit, b.start):
-        return Meeting.CLUSTER
-    extents = [max(int(x.max()), int(y.max())) + 1 for x, y in zip(a.local, b.local, strict=True)]
-    same = same_time and a.origin == b.origin
-    if not same and not all(
-        polynomial.divides(n, x) and polynomial.divides(n, y)
-        for n, x, y in zip(extents, a.origin, b.origin, strict=True)
-    ):
-        return Meeting.CLUSTER
-    # Tiles at multiples of their size are the same or disjoint.
-    return _of_threads(a.ranks(extents), b.ranks(extents), *groups)
+    def of(self, a: Elements, b: Elements, *, same_time: bool) -> Meeting:
+        """Return which different threads may access the same bytes, one by `a` and one by `b`.
+
+        Where that is unknown they are any of the cluster.
+
+        Args:
+            a: of an access of the same memory.
+            b: of another one.
+            same_time: whether the symbols in both origins have the same values.
+        """
+        groups = a.of_warps or b.of_warps, a.cta_threads
+        if a.is_absolute and b.is_absolute:
+            key: tuple[Hashable, ...] = a.pattern, a.origin, b.pattern, b.origin
+            if key not in self._known:
+                unit = int(np.gcd.reduce([a.unit, b.unit, a.start, b.start]))
+                self._known[key] = _of_threads(a.bytes(unit), b.bytes(unit), *groups)
+            return self._known[key]
+        if (a.layout, a.unit, a.start) != (b.layout, b.unit, b.start):
+            return Meeting.CLUSTER
+        ends = [max(int(x.max()), int(y.max())) + 1 for x, y in zip(a.local, b.local, strict=True)]
+        same = same_time and a.origin == b.origin
+        if not same and not all(
+            polynomial.divides(n, x) and polynomial.divides(n, y)
+            for n, x, y in zip(ends, a.origin, b.origin, strict=True)
+        ):
+            return Meeting.CLUSTER
+        # Tiles at multiples of their size are the same or disjoint.
+        key = a.pattern, b.pattern
+        if key not in self._known:
+            self._known[key] = _of_threads(a.ranks(ends), b.ranks(ends), *groups)
+        return self._known[key]
 
 
 def _of_threads(

@@ -29,7 +29,7 @@ from lego_mlir.mlir.emit import nvvm
 from lego_mlir.mlir.modules import operations_in
 from lego_mlir.mlir.tile_ir.kernels import TileKernel
 from lego_mlir.mlir.tile_passes.insert_barriers.accesses import Accesses
-from lego_mlir.mlir.tile_passes.insert_barriers.elements import Meeting, meeting
+from lego_mlir.mlir.tile_passes.insert_barriers.elements import Meeting, Meetings
 from lego_mlir.mlir.tile_passes.insert_barriers.regions import Access
 from lego_mlir.mlir.tile_passes.insert_barriers.uniform import is_divergent
 from lego_mlir.mlir.tile_passes.role_barriers import make_barrier
@@ -93,6 +93,7 @@ class _Placement:
         self._accesses = Accesses(kernel)
         self._relevant: dict[Any, list[Any]] = {}
         self._divergent: dict[Any, bool] = {}
+        self._meetings = Meetings()
         self._met: dict[tuple[Access, Access, bool], Meeting] = {}
         self.before: dict[Any, Meeting] = {}
         self.changed = True
@@ -188,7 +189,7 @@ class _Placement:
             if a is None or b is None or not comparable or access.is_sent:
                 self._met[key] = Meeting.CLUSTER
             else:
-                self._met[key] = meeting(a, b, same_time=same_time)
+                self._met[key] = self._meetings.of(a, b, same_time=same_time)
         level = self._met[key]
         if not self._is_of_cluster(access) or _alternates(first, access):
             level = min(level, Meeting.CTA)

@@ -24,6 +24,7 @@ Source: PTX ISA 9.7.9.25.3 (cp.async.commit_group, cp.async.wait_group).
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -175,7 +176,7 @@ class CopyGroups:
                 continue
             if self._is_wait(before):
                 return before
-            if any(map(self._is_wait, operations_in(before))):
+            if len(before.regions) and any(map(self._is_wait, operations_in(before))):
                 return None
             op = before
 
@@ -238,4 +239,4 @@ class _Order:
         if op.block not in self._listed:
             self._listed[op.block] = [each.operation for each in op.block.operations]
         listed = self._listed[op.block]
-        return listed, listed.index(op)
+        return listed, bisect_left(listed, True, key=lambda other: not other.is_before_in_block(op))

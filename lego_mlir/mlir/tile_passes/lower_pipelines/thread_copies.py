@@ -46,18 +46,23 @@ from lego_mlir.mlir.tile_passes.lower_tiles.threads import Threads
 _CAPABILITY = (8, 0)
 
 
-def check_thread_copy(kernel: TileKernel, copy: Any) -> None:
+def check_thread_copy(accesses: Accesses, copy: Any) -> None:
     """Check that cp.async can make a lego.copy_async.
+
+    Args:
+        accesses: of the kernel.
+        copy: the operation.
 
     Raises:
         LegoError: the target has none, or the tile has no neighbours to copy together.
     """
+    kernel = accesses.kernel
     if kernel.target.capability < _CAPABILITY:
         raise LegoError(
             f"{kernel.target.name} has no cp.async", hint="--target=sm_80, or another engine"
         )
-    access = _access(kernel, copy)
-    divided = _divided(kernel, copy, role_of(kernel, copy))
+    access = _access(accesses, copy)
+    divided = _divided(accesses, copy, role_of(kernel, copy))
     own, shared = slice_of_cta(divided), shared_layout_in(pipelines.tile_type_of(copy.operands[0]))
     if own is None or shared is None or own.shape != tuple(shared.dims):
         raise LegoError(
@@ -85,6 +90,7 @@ class ThreadCopies:
 
     def __init__(self, kernel: TileKernel) -> None:
         self._kernel = kernel
+        self._accesses = Accesses(kernel)
         self._threads: dict[Any, Threads] = {}
 
     def asynchronous(self, op: Any, role: Role, buffer: Any, layout: Layout, stage: Any) -> None:
@@ -100,8 +106,8 @@ class ThreadCopies:
         Raises:
             LegoError: cp.async cannot copy the tile.
         """
-        check_thread_copy(self._kernel, op)
-        divided = _divided(self._kernel, op, role)
+        check_thread_copy(self._accesses, op)
+        divided = _divided(self._accesses, op, role)
         own = slice_of_cta(divided)
         assert own is not None  # `check_thread_copy` has seen to it
         threads = self._of(role)
@@ -137,7 +143,7 @@ class ThreadCopies:
                 hint='engine = "cp.async"',
             )
         kind = ir.RankedTensorType(pipelines.tile_type_of(op.operands[0]))
-        divided = layout_attribute(_divided(self._kernel, op, role).layout)
+        divided = layout_attribute(_divided(self._accesses, op, role).layout)
         placed = ir.RankedTensorType.get(kind.shape, kind.element_type, divided)
         attributes = {name: op.attributes[name] for name in (dialect.LAYOUT, dialect.SLICE)}
         tile = dialect.load(placed, op.operands[2], list(op.operands)[3:], attributes)
@@ -156,17 +162,18 @@ class ThreadCopies:
         return self._threads[role.op]
 
 
-def _divided(kernel: TileKernel, copy: Any, role: Role) -> DistributedLayout:
+def _divided(accesses: Accesses, copy: Any, role: Role) -> DistributedLayout:
     """Return which thread of a role copies which element, each once a thread."""
-    return without_copies(_access(kernel, copy).coalesced(len(role.warps), kernel.ctas))
+    ctas = accesses.kernel.ctas
+    return without_copies(_access(accesses, copy).coalesced(len(role.warps), ctas))
 
 
-def _access(kernel: TileKernel, copy: Any) -> TileAccess:
+def _access(accesses: Accesses, copy: Any) -> TileAccess:
     """Return the access of the tensor, in vectors that are neighbours in the ring, too."""
     ring = copy.operands[0]
     shared = shared_layout_in(pipelines.tile_type_of(ring))
     assert shared is not None  # the verifier has seen to it
-    found = Accesses(kernel).of(copy)
+    found = accesses.of(copy)
     if not found.order:
         return found
     dim = found.order[-1]

@@ -19,8 +19,9 @@ A copy by TMA brings `l2_promotion` bytes into the L2 cache at least: 64, 128 or
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable
+from functools import partial
+from typing import Any, TypeAlias
 
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.hardware.limits import L2_PROMOTIONS
@@ -29,16 +30,18 @@ from lego_mlir.mlir.dialect import pipeline_operations as pipelines
 from lego_mlir.mlir.dialect.readers import L2_PROMOTION
 from lego_mlir.mlir.modules import operations_in
 from lego_mlir.mlir.schedule.transform_step import TransformStep, transform
-from lego_mlir.mlir.tile_ir.kernels import TileKernel
+from lego_mlir.mlir.tile_passes.assign_layouts.memory_anchors import Accesses
 from lego_mlir.mlir.tile_passes.lower_pipelines.tensor_copies import load_boxes
 from lego_mlir.mlir.tile_passes.lower_pipelines.thread_copies import check_thread_copy
 from lego_mlir.mlir.tile_steps.kernels import kernels_of
+
+_Engine: TypeAlias = tuple[str, Callable[[Any], object]]
 
 
 @transform("choose_copy_engines")
 def choose_copy_engines(step: TransformStep) -> list[list[Any]]:
     """Choose what makes the copies into each ring of kernels."""
-    engines = _ENGINES[0 if step.number("tensor_copies", 1) else 1 :]
+    tensor_copies = step.number("tensor_copies", 1)
     promotion = step.number("l2_promotion", 0)
     if promotion not in L2_PROMOTIONS:
         raise step.misuse(
@@ -46,14 +49,16 @@ def choose_copy_engines(step: TransformStep) -> list[list[Any]]:
             hint=f"l2_promotion is one of {', '.join(map(str, L2_PROMOTIONS))}",
         )
     for kernel in kernels_of(step):
+        # Each with what fails if it cannot make a copy, the best first.
+        engines: list[_Engine] = [("cp.async", partial(check_thread_copy, Accesses(kernel)))]
+        if tensor_copies:
+            engines.insert(0, ("tma", partial(load_boxes, kernel)))
         rings: dict[Any, list[Any]] = {}
         for op in operations_in(kernel.launch):
             if op.name == pipelines.COPY_ASYNC:
                 rings.setdefault(op.operands[0], []).append(op)
         for copies in rings.values():
-            suiting = (
-                name for name, check in engines if all(_passes(check, kernel, op) for op in copies)
-            )
+            suiting = (name for name, check in engines if all(_passes(check, op) for op in copies))
             engine = next(suiting, "plain")
             for op in copies:
                 op.attributes["engine"] = ir.StringAttr.get(engine)
@@ -63,17 +68,10 @@ def choose_copy_engines(step: TransformStep) -> list[list[Any]]:
     return []
 
 
-_ENGINES: Sequence[tuple[str, Callable[[TileKernel, Any], object]]] = (
-    ("tma", load_boxes),
-    ("cp.async", check_thread_copy),
-)
-"""Each with what fails if it cannot make a copy, the best first."""
-
-
-def _passes(check: Callable[[TileKernel, Any], object], kernel: TileKernel, copy: Any) -> bool:
+def _passes(check: Callable[[Any], object], copy: Any) -> bool:
     """Return whether an engine can make a copy."""
     try:
-        check(kernel, copy)
+        check(copy)
     except LegoError:
         return False
     return True
