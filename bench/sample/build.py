@@ -8,7 +8,7 @@ import os
 import random
 from collections.abc import Iterable
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -57,7 +57,7 @@ def build(
     explored: int,
     target: str,
     jobs: int,
-    both_ways: bool = False,
+    both_ways: str = "",
 ) -> int:
     """Compile candidates of GEMMs; return the number of kernels that do not compile.
 
@@ -68,7 +68,8 @@ def build(
         explored: further ones, drawn from those that it ranks next.
         target: the GPU architecture.
         jobs: processes.
-        both_ways: instead of candidates the config that is chosen, as a program on tiles and not.
+        both_ways: instead of candidates configs as programs on tiles and not: `choice`, the one
+            that is chosen, or `forms`, the first of each form (`both_ways.FORMS`).
     """
     make_folder(folder)
     cases: dict[str, dict[str, Any]] = {}
@@ -77,7 +78,9 @@ def build(
         name = f"{number:04d}_{case_name(reference)}"
         cases[name] = {"class": which, "reference": asdict(reference), "candidates": []}
         if both_ways:
-            found = ways_of_choice(reference, target)
+            from bench.sample.both_ways import ways_of_choice, ways_of_forms
+
+            found = (ways_of_forms if both_ways == "forms" else ways_of_choice)(reference, target)
         else:
             found = candidates(reference, best, explored, target, number)
         for index, config in enumerate([None, *found]):
@@ -120,24 +123,6 @@ def candidates(
         found.append(rest.pop(place))
         explored -= 1
     return found
-
-
-def ways_of_choice(reference: GemmReference, target: str) -> list[GemmConfig]:
-    """Return the config that is chosen, on tiles and not; none if it cannot be on tiles."""
-    from bench.sample.families import problem_of
-    from lego_mlir.hardware.targets import Target
-    from lego_mlir.kernels.gemm.mma.config import MmaConfig
-    from lego_mlir.kernels.gemm.planner import plan
-    from lego_mlir.kernels.gemm.tile_program import why_no_tile_program
-    from lego_mlir.kernels.gemm.wgmma.config import WgmmaConfig
-
-    chosen = plan(*problem_of(reference), Target.parse(target))
-    config = chosen.config
-    if isinstance(config, WgmmaConfig) and why_no_tile_program(config, chosen.problem):
-        return []
-    if not isinstance(config, WgmmaConfig | MmaConfig):
-        return []
-    return [replace(config, on_tiles=on_tiles) for on_tiles in (True, False)]
 
 
 def _compiled(job: Job) -> dict[str, Any]:

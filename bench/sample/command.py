@@ -34,13 +34,7 @@ def add_sample_options(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `bench sample`."""
     steps = parser.add_subparsers(dest="what", required=True, metavar="build | run | report")
     step = steps.add_parser("build", help="compile candidates of random GEMMs; needs no GPU")
-    step.add_argument("folder", type=Path)
-    step.add_argument("--seed", type=int, default=1, help="of the shapes (%(default)s)")
-    step.add_argument("--count", type=int, default=300, help="GEMMs (%(default)s)")
-    step.add_argument(
-        "--only", choices=(ALIGNED, LINES, ANY, FEW), default="", help="one class of them"
-    )
-    step.add_argument("--list", choices=LISTS, help="a list of GEMMs instead of random ones")
+    _add_gemms(step)
     step.add_argument(
         "--best", type=int, default=5, help="candidates that rank first (%(default)s)"
     )
@@ -48,10 +42,19 @@ def add_sample_options(parser: argparse.ArgumentParser) -> None:
         "--explore", type=int, default=0, help="candidates that rank next (%(default)s)"
     )
     step.add_argument(
-        "--both-ways", action="store_true", help="the choice as a program on tiles and not, instead"
+        "--both-ways",
+        nargs="?",
+        choices=("choice", "forms"),
+        const="choice",
+        default="",
+        help="instead, configs as programs on tiles and not: the choice, or the first of each form",
     )
-    step.add_argument("--target", default="sm_90a")
-    step.add_argument("--jobs", type=int, default=processes(), help="processes (%(default)s)")
+    step = steps.add_parser(
+        "both-ways", help="build, check, time and report the first config of each form both ways"
+    )
+    _add_gemms(step)
+    step.add_argument("-o", dest="output", type=Path, required=True, metavar="FILE")
+    step.add_argument("--rounds", type=int, default=ROUNDS, help="counted rounds (%(default)s)")
     step = steps.add_parser("run", help="check and time them")
     step.add_argument("folder", type=Path)
     step.add_argument("-o", dest="output", type=Path, required=True, metavar="FILE")
@@ -60,38 +63,71 @@ def add_sample_options(parser: argparse.ArgumentParser) -> None:
     step = steps.add_parser("report", help="print ratios to cuBLAS and regrets")
     step.add_argument("files", type=Path, nargs="+", metavar="FILE")
     step.add_argument("--each", action="store_true", help="a row for each GEMM")
+    step.add_argument(
+        "--both-ways", action="store_true", help="ratios of programs on tiles, by form of config"
+    )
     step = steps.add_parser("worker")  # the child of `run`
     step.add_argument("folder", type=Path)
     step.add_argument("--rounds", type=int, required=True)
     step.add_argument("--gaps", action="store_true")
 
 
+def _add_gemms(step: argparse.ArgumentParser) -> None:
+    """Add the arguments that say which GEMMs are compiled, and how."""
+    step.add_argument("folder", type=Path)
+    step.add_argument("--seed", type=int, default=1, help="of the shapes (%(default)s)")
+    step.add_argument("--count", type=int, default=300, help="GEMMs (%(default)s)")
+    step.add_argument(
+        "--only", choices=(ALIGNED, LINES, ANY, FEW), default="", help="one class of them"
+    )
+    step.add_argument("--list", choices=LISTS, help="a list of GEMMs instead of random ones")
+    step.add_argument("--target", default="sm_90a")
+    step.add_argument("--jobs", type=int, default=processes(), help="processes (%(default)s)")
+
+
 def sample(options: argparse.Namespace) -> int:
     """Run `bench sample`; return the number of failures."""
     match options.what:
         case "build":
-            return build(
-                options.folder,
-                LISTS[options.list]()
-                if options.list
-                else random_gemms(options.seed, options.count, options.only),
-                best=options.best,
-                explored=options.explore,
-                target=options.target,
-                jobs=options.jobs,
-                both_ways=options.both_ways,
-            )
+            return _build(options, options.best, options.explore, options.both_ways)
+        case "both-ways":
+            from bench.sample.both_ways import report as report_both_ways
+
+            failures = _build(options, 0, 0, "forms")
+            failures += run(options.folder, options.output, options.rounds, gaps=False)
+            print(report_both_ways([options.output]), end="")
+            return failures
         case "run":
             return run(options.folder, options.output, options.rounds, gaps=options.gaps)
         case "worker":
             from bench.sample.worker import serve
 
             return serve(options.folder, options.rounds, gaps=options.gaps)
+        case _ if options.both_ways:
+            from bench.sample.both_ways import report as report_both_ways
+
+            print(report_both_ways(options.files), end="")
+            return 0
         case _:
             from bench.sample.report import report
 
             print(report(options.files, each=options.each), end="")
             return 0
+
+
+def _build(options: argparse.Namespace, best: int, explored: int, both_ways: str) -> int:
+    """Compile what the options say; return the number of kernels that do not compile."""
+    return build(
+        options.folder,
+        LISTS[options.list]()
+        if options.list
+        else random_gemms(options.seed, options.count, options.only),
+        best=best,
+        explored=explored,
+        target=options.target,
+        jobs=options.jobs,
+        both_ways=both_ways,
+    )
 
 
 def run(folder: Path, output: Path, rounds: int, *, gaps: bool) -> int:
