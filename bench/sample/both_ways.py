@@ -74,7 +74,8 @@ def report(files: Iterable[Path]) -> str:
     Args:
         files: results of `sample run`.
     """
-    pairs = [pair for file in files for line in file.read_text().splitlines() for pair in _pairs(line)]
+    results = [line for file in files for line in file.read_text().splitlines()]
+    pairs = [pair for line in results for pair in _pairs(line)]
     measured = [(c, case, r) for c, case, r in pairs if r is not None]
     lines = [
         "The time of a config's kernel by the schedule wgmma, over that of its program on tiles.",
@@ -87,8 +88,8 @@ def report(files: Iterable[Path]) -> str:
         missing = sum(r is None and has_form(c) for c, _, r in pairs)
         if ratios:
             mean, least = statistics.geometric_mean(ratios), min(ratios)
-            slow = sum(r < _SLOW for r in ratios)
-            lines.append(f"| {name} | {len(ratios)} | {mean:.3f} | {least:.3f} | {slow} | {missing} |")
+            cells = [f"{mean:.3f}", f"{least:.3f}", sum(r < _SLOW for r in ratios), missing]
+            lines.append(f"| {name} | {len(ratios)} | {' | '.join(map(str, cells))} |")
         elif missing:
             lines.append(f"| {name} | 0 | | | | {missing} |")
     lines += ["", "Slow on tiles:", ""]

@@ -7,6 +7,7 @@
 // RUN: %legoc %S/Inputs/grid.mlir --schedule=%S/Inputs/pipeline_stores.mlir --param store_parts=4 --emit=placed | FileCheck %s --check-prefix=PARTS
 // RUN: %legoc %S/Inputs/grid.mlir --schedule=persistent --param ctas=2 --param store_stages=2 --param store_parts=4 --check-each-step | FileCheck %s --check-prefix=STEPS
 // RUN: %legoc %S/Inputs/grid.mlir --schedule=persistent --param ctas=2 --param store_stages=2 --param store_parts=64 --emit=placed | FileCheck %s --check-prefix=OTHER
+// RUN: %legoc %S/Inputs/grid.mlir --schedule=persistent --param ctas=2 --param store_stages=0 --param store_parts=2 --emit=placed | FileCheck %s --check-prefix=THREADS
 // RUN: not %legoc %S/Inputs/grid.mlir --schedule=persistent --param store_stages=2 --param store_parts=0 --emit=placed 2>&1 | FileCheck %s --check-prefix=ZERO
 // RUN: not %legoc %S/Inputs/grid.mlir --schedule=%S/Inputs/pipeline_stores_late.mlir --emit=placed 2>&1 | FileCheck %s --check-prefix=LATE
 // RUN: %legoc %S/Inputs/grid.mlir --schedule=%S/Inputs/pipeline_stores.mlir --target=sm_89 --emit=placed | FileCheck %s --check-prefix=OTHER
@@ -52,13 +53,21 @@
 // Four parts of 16 columns, of each of which all threads hold some, go through a ring of two.
 // PARTS:      %[[R:[^ ]+]] = "lego.make_ring"() : () -> !lego.ring<2 : i64, tensor<64x16xf16, #lego.shared<
 // PARTS:      scf.for %[[K:[^ ]+]] = %c0{{.*}} to %c4{{.*}} step %c1
+// PARTS-NEXT: %[[PART:[^ ]+]] = "lego.extract_part"(%{{[^ ]+}}, %[[K]]) {{.*}} -> tensor<64x16xf16
+// PARTS:      arith.muli %[[K]], %c16
 // PARTS:      %[[BEFORE:[^ ]+]] = arith.muli %{{.*}}, %c4
 // PARTS-NEXT: %[[N:[^ ]+]] = arith.addi %[[BEFORE]], %[[K]]
-// PARTS-NEXT: %[[PART:[^ ]+]] = "lego.extract_part"(%{{[^ ]+}}, %[[K]]) {{.*}} -> tensor<64x16xf16
 // PARTS:      "lego.put"(%[[R]], %[[N]], %[[PART]])
-// PARTS:      arith.muli %[[K]], %c16
 // ZERO:       error: pipeline_stores: store_parts is 0
 // ZERO:       hint: --param store_parts=4
 // LATE:       error: pipeline_stores: the kernel has roles already
 // OTHER-NOT:  "lego.put"
 // OTHER:      "lego.store"
+
+// Without stages threads convert and store the parts one after another.
+// THREADS:    %[[PART:[^ ]+]] = "lego.extract_part"({{.*}}) : {{.*}} -> tensor<64x32xf16,
+// THREADS-NEXT: arith.constant 32 : index
+// THREADS-NEXT: arith.muli
+// THREADS-NEXT: %[[AT:[^ ]+]] = arith.addi
+// THREADS-NEXT: %[[ROWS:[^ ]+]] = "lego.convert"(%[[PART]]) : {{.*}} -> tensor<64x32xf16,
+// THREADS-NEXT: "lego.store"(%[[ROWS]], %arg2, {{.*}}, %[[AT]])

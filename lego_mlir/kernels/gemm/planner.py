@@ -110,7 +110,10 @@ class Plan:
                 self.config, self.problem
             )
         assert isinstance(self.config, WgmmaConfig)
-        params = tile_program.schedule_params(self.config, self.problem, self.target)
+        by_threads = self.remedies.stores_by_threads
+        params = tile_program.schedule_params(
+            self.config, self.problem, self.target, stores_by_threads=by_threads
+        )
         return tile_program.SCHEDULE, params
 
     @property

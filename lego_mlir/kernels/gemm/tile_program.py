@@ -21,7 +21,7 @@ from typing import Any, cast
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.frontend import ScalarType, Tile, Value, block_id, convert, dot, fold, zeros
 from lego_mlir.hardware.dtypes import ELEMENT_BYTES
-from lego_mlir.hardware.limits import WGMMA_ROWS
+from lego_mlir.hardware.limits import MMA_COLUMNS, WGMMA_ROWS
 from lego_mlir.hardware.targets import Target
 from lego_mlir.kernels.gemm.kernel import (
     Epilogue,
@@ -44,6 +44,9 @@ _BARRIER_BYTES = 1024
 _MAX_CONSUMERS = 2
 """Consumers, at most, with which programs on tiles were as fast as others on an H200. With three,
 and with clusters, some took 3 to 4 % longer."""
+
+_MOST_CONVERTED = 64
+"""Elements of a tile of C that a thread converts at once, at most, if the next tile follows."""
 
 _COLUMNS = 16
 """Columns of a tile come in multiples of so many, but where a config says otherwise."""
@@ -101,7 +104,12 @@ def tile_multiple(config: WgmmaConfig) -> int:
 
 
 def schedule_params(
-    config: WgmmaConfig, problem: Problem, target: Target, *, stores_by_tma: bool = False
+    config: WgmmaConfig,
+    problem: Problem,
+    target: Target,
+    *,
+    stores_by_tma: bool = False,
+    stores_by_threads: bool = False,
 ) -> dict[str, int]:
     """Return the parameters of the schedule for a config.
 
@@ -110,12 +118,15 @@ def schedule_params(
         problem: the GEMM that the kernel computes.
         target: the GPU architecture.
         stores_by_tma: whether TMA stores C in any case, as if CTAs had several tiles.
+        stores_by_threads: whether TMA does not take the rows of C.
     """
     params = config.params(problem)
     cluster = params["cluster"]
     ctas = config.persistent_ctas or (config.work_items(problem) if cluster > 1 else 0)
     is_ring = stores_by_tma or config.persistent_ctas > 0
-    stages, parts = _store_ring(config, problem, target, is_ring=is_ring)
+    # The last of the CTAs that share a tile stores it, in a branch.
+    by_threads = stores_by_threads or config.split_k > 1
+    stages, parts = _store_ring(config, problem, target, is_ring=is_ring, by_threads=by_threads)
     return {
         "ctas": ctas,
         "raster_group": 1,  # the rasterization is in the body
@@ -136,19 +147,25 @@ def schedule_params(
 
 
 def _store_ring(
-    config: WgmmaConfig, problem: Problem, target: Target, *, is_ring: bool
+    config: WgmmaConfig, problem: Problem, target: Target, *, is_ring: bool, by_threads: bool
 ) -> tuple[int, int]:
     """Return the stages of the ring from which a tile of C is stored, and the parts of the tile.
 
     A part is as wide as a row of the widest swizzle. There is no ring if a CTA has one tile, which
-    fits in shared memory: all its threads then store it at once, sooner than one warp by TMA.
+    fits in shared memory: all its threads then store it at once, sooner than one warp by TMA. If
+    threads have to store it, its parts are as few as fit.
     """
     if not is_ring and _has_room_for_c(config, problem, target):
         return 0, 1
     m, n, _ = config.tile
+    free, size = _free_bytes(config, problem, target), ELEMENT_BYTES[problem.out]
+    if by_threads:
+        blocks, most = n // MMA_COLUMNS, _MOST_CONVERTED * config.threads
+        counts = (p for p in range(1, blocks + 1) if blocks % p == 0)
+        fitting = (p for p in counts if m * (n // p) <= min(most, free // size))
+        return 0, next(fitting, blocks)
     parts = config.epilogue_tiles(problem) // (m // config.sharers // WGMMA_ROWS)
-    part_bytes = m * (n // parts) * ELEMENT_BYTES[problem.out]
-    stages = min(_STORE_STAGES, parts, _free_bytes(config, problem, target) // part_bytes)
+    stages = min(_STORE_STAGES, parts, free // (m * (n // parts) * size))
     return max(1, stages), parts
 
 

@@ -93,6 +93,15 @@ def test_an_epilogue_of_persistent_tiles(swap_ab: bool) -> None:
     np.testing.assert_array_equal(c, expected.astype("f2"))
 
 
+def test_threads_store_wide_tiles_in_parts() -> None:
+    """Rows of C begin between 16 bytes, so that TMA does not take them."""
+    config = replace(PERSISTENT, tile=(64, 160, 64), stages=2, persistent_ctas=1)
+    kernel = matmul(72, 137, 80, config=config, target="sm_90a")
+    assert kernel.compile("sm_90a").ptx.count("bar.sync \t1, 128") > 2  # of each part
+    for order in ("late", "early", "random"):
+        output(kernel, order)
+
+
 def test_rows_that_only_the_launch_knows() -> None:
     kernel = matmul(None, 72, 136, config=OVERLAPPED, target="sm_90a")
     rng = np.random.default_rng(5)

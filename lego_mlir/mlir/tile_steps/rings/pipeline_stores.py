@@ -23,14 +23,22 @@ that the ring is small:
       ...
     }
 
-A store is rewritten if TMA can make it; each has a ring of `store_stages` stages, and with 0 stages
-threads store as before. `split_roles` gives the last three operations to a role of their own, so
-that those who have put a tile go on: in a persistent kernel to the next tile, while this one is
-stored.
+Each store that TMA can make has a ring of `store_stages` stages. `split_roles` gives the last three
+operations to a role of their own, so that those who have put a tile go on: in a persistent kernel
+to the next tile, while this one is stored.
+
+With 0 stages, and where TMA cannot store, threads do as before. Of several parts each is converted
+and stored by itself, so that the conversion needs little shared memory:
+
+    %part = "lego.extract_part"(%x, %k)
+    %y = "lego.convert"(%part) : ... -> tensor<128x64xf16, #rows>
+    "lego.store"(%y, %c, %i, %j + %k * 64)
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
+from math import gcd
 from typing import Any
 
 from lego_mlir.analysis.distributed import block
@@ -51,6 +59,7 @@ from lego_mlir.mlir.tile_ir.types import (
     shared_tile_type,
     tile_type,
 )
+from lego_mlir.mlir.tile_passes.assign_layouts.memory_anchors import Accesses
 from lego_mlir.mlir.tile_passes.lower_pipelines.tensor_copies import boxes_of
 from lego_mlir.mlir.tile_passes.lower_tiles import build
 from lego_mlir.mlir.tile_steps.kernels import in_block, kernels_of
@@ -67,7 +76,7 @@ def pipeline_stores(step: TransformStep) -> list[list[Any]]:
     parts = step.number("store_parts", 1)
     if parts < 1:
         raise step.misuse(f"store_parts is {parts}", hint=step.option("store_parts", 4))
-    for kernel in kernels_of(step) if stages else ():
+    for kernel in kernels_of(step) if stages or parts > 1 else ():
         inside = list(operations_in(kernel.launch))
         for role in (op for op in inside if op.name == pipelines.ROLE):
             raise step.error(
@@ -76,9 +85,11 @@ def pipeline_stores(step: TransformStep) -> list[list[Any]]:
                 hint="transform_lego.pipeline_stores comes before split_roles",
             )
         for op in inside:
-            is_tile = op.name == dialect.STORE and is_register_tile(op.operands[0])
-            if is_tile and is_counted(kernel, op):
-                _pipeline(step, kernel, op, stages, parts)
+            if op.name != dialect.STORE or not is_register_tile(op.operands[0]):
+                continue
+            by_tma = stages > 0 and is_counted(kernel, op)
+            if not (by_tma and _pipeline(step, kernel, op, stages, parts)) and parts > 1:
+                _divide(step, kernel, op, parts)
     return []
 
 
@@ -101,41 +112,90 @@ def _part_type(tile: Any, parts: int) -> Any:
     raise LegoError(f"the threads do not hold a tile {list(shape)} in {parts} parts")
 
 
-def _pipeline(step: TransformStep, kernel: TileKernel, store: Any, stages: int, parts: int) -> None:
-    """Rewrite one store, if TMA can make it."""
-    tile = store.operands[0]
-    while not isinstance(tile, ir.BlockArgument) and tile.owner.name == tiles.CONVERT:
-        tile = tile.owner.operands[0]
+def _pipeline(step: TransformStep, kernel: TileKernel, store: Any, stages: int, parts: int) -> bool:
+    """Rewrite one store if TMA can make it; return whether it can."""
+    tile = _unconverted(store)
     # TMA drops what is out of bounds, and nothing else.
     if dialect.made_by(tile, tiles.RESTRICT) or dialect.FILLED not in kernel.launch.attributes:
-        return
+        return False
     try:
         piece = _part_type(tile, parts)
         shape = tuple(piece.shape)
         kind = shared_tile_type(shape, element_of(tile), stage_layout(kernel, store, shape))
         boxes_of(kernel, store, kind)
     except LegoError:
-        return
+        return False
     with ir.InsertionPoint(in_block(store, kernel.body) or store), store.location:
         ring = pipelines.make_ring(stages, kind)
-    converted = store.operands[0]
-    _, buffer, *origin = list(store.operands)
-    at, k = store, None
-    if parts > 1:
-        at, k = _loop(store, parts)
+    at, part, origin = _part(store, tile, piece, parts)
     with ir.InsertionPoint(at), store.location:
         number = number_of(step, kernel, at, [])
-        part = tile if k is None else tiles.extract_part(piece, tile, k)
         pipelines.acquire(ring, number)
         pipelines.put(ring, number, part)
         pipelines.commit(ring, number)
-        if k is not None:
-            (divided,) = (d for d, n in enumerate(shape_of(tile)) if n != shape[d])
-            dim, distance = slice_of(store)[divided], build.index(shape[divided])
-            origin[dim] = build.binary("addi", origin[dim], build.binary("muli", k, distance))
         waited = pipelines.wait(ring, number)
-        dialect.store(waited, buffer, origin, named_attributes(store))
+        dialect.store(waited, store.operands[1], origin, named_attributes(store))
         pipelines.release(ring, number)
+    _erase(step, store, tile)
+    return True
+
+
+def _divide(step: TransformStep, kernel: TileKernel, store: Any, parts: int) -> None:
+    """Let threads convert and store the parts of a tile one after another, if they hold parts."""
+    tile = _unconverted(store)
+    if tile == store.operands[0]:
+        return  # nothing is converted
+    try:
+        piece = _part_type(tile, parts)
+    except LegoError:
+        return
+    access = Accesses(kernel).of(store)
+    shape = tuple(piece.shape)
+    vector = gcd(access.vector, shape[access.order[-1]])
+    access = replace(access, shape=shape, vector=vector, contiguous=1)
+    kind = tile_type(shape, element_of(tile), access.coalesced(kernel.warps, kernel.ctas))
+    at, part, origin = _part(store, tile, piece, parts)
+    with ir.InsertionPoint(at), store.location:
+        converted = tiles.convert(kind, part)
+        dialect.store(converted, store.operands[1], origin, named_attributes(store))
+    _erase(step, store, tile)
+
+
+def _unconverted(store: Any) -> Any:
+    """Return the tile that a store stores, before its conversions."""
+    tile = store.operands[0]
+    while not isinstance(tile, ir.BlockArgument) and tile.owner.name == tiles.CONVERT:
+        tile = tile.owner.operands[0]
+    return tile
+
+
+def _part(store: Any, tile: Any, piece: Any, parts: int) -> tuple[Any, Any, list[Any]]:
+    """Build a part of a tile, in a loop if there are several.
+
+    Args:
+        store: the store of the tile, before which it is built.
+        tile: the tile.
+        piece: the type of a part.
+        parts: how many there are.
+
+    Returns:
+        What stands behind the part, the part, and the origin at which it is stored.
+    """
+    _, _, *origin = list(store.operands)
+    if parts == 1:
+        return store, tile, origin
+    at, k = _loop(store, parts)
+    with ir.InsertionPoint(at), store.location:
+        part = tiles.extract_part(piece, tile, k)
+        (divided,) = (d for d, n in enumerate(shape_of(tile)) if n != piece.shape[d])
+        dim, distance = slice_of(store)[divided], build.index(piece.shape[divided])
+        origin[dim] = build.binary("addi", origin[dim], build.binary("muli", k, distance))
+    return at, part, origin
+
+
+def _erase(step: TransformStep, store: Any, tile: Any) -> None:
+    """Erase a store, and the conversions of its tile that nothing else uses."""
+    converted = store.operands[0]
     step.erase(store)
     while converted != tile and not any(True for _ in converted.uses):
         unused, converted = converted.owner.operation, converted.owner.operands[0]
