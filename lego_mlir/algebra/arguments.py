@@ -25,6 +25,18 @@ def check_int64(size: Int, owner: str) -> None:
         )
 
 
+def check_broadcast(index: Sequence[Any], what: str) -> None:
+    """Raise LegoError where arrays, and numbers among them, have shapes that do not broadcast."""
+    import numpy as np
+
+    shapes = [np.shape(i) for i in index if is_array(i)]
+    try:
+        np.broadcast_shapes(*shapes)
+    except ValueError:
+        shown = ", ".join(str(list(shape)) for shape in shapes)
+        raise LegoError(f"{what} have shapes that do not broadcast: {shown}") from None
+
+
 def checked(i: Any, n: Int, owner: str) -> Any:
     """Return `i` if it may stand for a number in [0, n); arrays come back as int64."""
     if isinstance(i, Expr):

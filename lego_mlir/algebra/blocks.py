@@ -12,9 +12,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from lego_mlir.algebra.permutations import Index, Permutation, as_permutation, inverse
-from lego_mlir.algebra.sizes import as_sizes, is_numpy_integer, product, sizes_text
+from lego_mlir.algebra.sizes import as_sizes, product, sizes_text
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.index import Int, Sym, substitute
+from lego_mlir.index.integers import is_numpy_integer
 
 Sizes: TypeAlias = tuple[Int, ...]
 

@@ -10,7 +10,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from lego_mlir.algebra import partial
-from lego_mlir.algebra.arguments import check_int64, checked, through_sympy
+from lego_mlir.algebra.arguments import check_broadcast, check_int64, checked, through_sympy
 from lego_mlir.algebra.blocks import Sizes, flatten, unflatten
 from lego_mlir.algebra.parts import stage_apply, stage_inv
 from lego_mlir.algebra.permutations import Index
@@ -129,6 +129,7 @@ def _index(layout: Layout, index: Index) -> Index:
 def _checked(layout: Layout, index: Index) -> Index:
     if any(is_array(i) for i in index):
         _check_int64(layout)
+        check_broadcast(index, f"the indices of '{layout}'")
     return tuple(
         checked(i, n, f"index {position} of '{layout}'")
         for position, (i, n) in enumerate(zip(index, layout.dims, strict=True))

@@ -9,6 +9,7 @@ from typing import Any, cast
 
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.index import Expr, Int, Sym, bounds, construct, substitute, symbols
+from lego_mlir.index.integers import is_numpy_integer
 from lego_mlir.index.nodes import FloorDiv, Max, Min, Mod, Mono, Poly
 from lego_mlir.index.polynomial import divides
 from lego_mlir.index.work import charge
@@ -209,13 +210,6 @@ def sizes_text(sizes: Iterable[Int]) -> str:
 def product(sizes: Iterable[Int]) -> Int:
     """Return the number of elements of a space with these sizes."""
     return reduce(construct.mul, sizes, cast("Int", 1))
-
-
-def is_numpy_integer(x: Any) -> bool:
-    """Return whether `x` is one of NumPy's integer scalars, without importing NumPy."""
-    if type(x).__module__ != "numpy" or not hasattr(x, "dtype"):
-        return False
-    return x.dtype.kind in "iu" and x.shape == ()
 
 
 def is_sympy(x: Any) -> bool:

@@ -22,9 +22,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from lego_mlir.algebra.blocks import RegP, Sizes, inverse_permutation, permuted, regular
 from lego_mlir.algebra.compose import refuse_partial, simplified_stages
 from lego_mlir.algebra.parts import Order, Stage, make_view
-from lego_mlir.algebra.sizes import as_size, is_numpy_integer, product, size_text
+from lego_mlir.algebra.sizes import as_size, product, size_text
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.index import Expr, Int, construct
+from lego_mlir.index.integers import is_numpy_integer
 
 if TYPE_CHECKING:
     from lego_mlir.algebra.layout import Layout

@@ -15,7 +15,6 @@ from lego_mlir.cli.streams import BUNDLE, STDIN, read, say, stdout
 from lego_mlir.compiler.cached import compiled, key_of
 from lego_mlir.diagnostics import LegoError, Location
 from lego_mlir.mlir.context import Source
-from lego_mlir.runtime.launch_sizes import fitting
 
 if TYPE_CHECKING:
     from lego_mlir.compiler.driver import Compilation
@@ -62,22 +61,13 @@ def run(options: Any) -> int:
 def _given(
     artifact: Artifact, arrays: Sequence[str]
 ) -> tuple[list[str | None], dict[str, tuple[int, ...]]]:
-    """Return the arrays by position, and by name the shapes of those of which only that is given.
-
-    Raises:
-        LegoError: a shape is that of an argument whose sizes are fixed to others.
-    """
+    """Return the arrays by position, and by name the shapes of those that only have one."""
     given: list[str | None] = list(arrays)
     shapes = {}
     for number, (argument, text) in enumerate(zip(artifact.arguments, arrays, strict=False)):
         if argument.shape is None or not _SHAPE.fullmatch(text):
             continue
         shape = tuple(map(int, text.split("x")))
-        if argument.layout is None and not fitting.agrees(shape, argument.shape):
-            raise LegoError(
-                f"argument '{argument.name}' has shape {fitting.shape_text(argument.shape)}, and "
-                f"{text} is given for it"
-            )
         given[number], shapes[argument.name] = None, shape
     return given, shapes
 

@@ -12,7 +12,8 @@ bundle     an artifact: the code, and how to launch it
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -63,6 +64,22 @@ from lego_mlir.mlir.to_nvvm.shared_memory import TargetMemory, check_static_shar
 from lego_mlir.mlir.updates.update_checks import check_updates
 from lego_mlir.sources import Sources
 from lego_mlir.timing import timed
+
+
+@contextmanager
+def nested_errors(stage: str) -> Iterator[None]:
+    """Turn an overflow of Python's stack in a stage into an error about the input.
+
+    Raises:
+        LegoError: expressions are nested too deeply.
+    """
+    try:
+        yield
+    except RecursionError:
+        raise LegoError(
+            f"expressions of the module are nested too deeply for the stage '{stage}'",
+            hint="compute them step by step in a loop of the kernel, in Python lg.loop or lg.fold",
+        ) from None
 
 
 class Compilation:
@@ -143,6 +160,7 @@ class Compilation:
         return self.schedules.is_any(self._parsed)
 
     @cached_property
+    @nested_errors("placed")
     def placed(self) -> Any:
         """The module whose tiles all have layouts, after the schedule's steps on them."""
         module = self._clone(self._parsed)
@@ -176,6 +194,7 @@ class Compilation:
         return Compilation(self.source, new, self._parsed, self.sources)
 
     @cached_property
+    @nested_errors("index")
     @timed("index")
     def index(self) -> Any:
         """The module with all lego operations lowered, and tiles distributed by the schedule."""
@@ -226,6 +245,7 @@ class Compilation:
                 )
 
     @cached_property
+    @nested_errors("scheduled")
     @timed("scheduled")
     def scheduled(self) -> Any:
         """The module after the schedule."""
@@ -241,6 +261,7 @@ class Compilation:
         return module
 
     @cached_property
+    @nested_errors("nvvm")
     @timed("nvvm")
     def nvvm(self) -> Any:
         """The module with one gpu.module in the nvvm and llvm dialects."""

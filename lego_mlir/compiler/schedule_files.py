@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from lego_mlir import data
@@ -32,6 +33,10 @@ def read(schedule: str) -> Source:
     Raises:
         LegoError: there is none.
     """
+    if not isinstance(schedule, str | os.PathLike):
+        raise LegoError(
+            f"{schedule!r} is no schedule", hint=f"give a file, or one of: {', '.join(names())}"
+        )
     shipped = data.transforms() / f"{schedule}.mlir"
     path = shipped if schedule in names() else Path(schedule)
     try:

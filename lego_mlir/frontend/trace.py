@@ -213,6 +213,11 @@ class Trace:
         return LegoError(message, location=location, hint=hint, source=text)
 
 
+def is_tracing() -> bool:
+    """Return whether a kernel is being traced."""
+    return _current.get(None) is not None
+
+
 def current(what: str) -> Trace:
     """Return the trace that is active.
 

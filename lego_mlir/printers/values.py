@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from lego_mlir.algebra.layout import Layout
-from lego_mlir.algebra.sizes import is_numpy_integer, is_sympy
+from lego_mlir.algebra.sizes import is_sympy
 from lego_mlir.algebra.slices import Slice
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.index import Expr, Int, Sym, construct
 from lego_mlir.index.extraction.bit_fields import with_bit_fields
 from lego_mlir.index.extraction.cost import weight
+from lego_mlir.index.integers import is_numpy_integer
 
 
 def as_expression(x: Any, language: str) -> Int:

@@ -15,11 +15,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lego_mlir.artifact import Artifact, KernelLaunch
+from lego_mlir.diagnostics import LegoError
 from lego_mlir.limits import Limits
 from lego_mlir.runtime import arrays as _arrays
 from lego_mlir.runtime import references
 from lego_mlir.runtime.binding import RepeatedLaunches, launch_on
-from lego_mlir.runtime.device import Device, select
+from lego_mlir.runtime.device import Device, chosen, select
 from lego_mlir.runtime.dtypes import Array
 from lego_mlir.runtime.launch_sizes.extents import Known, extents_of_values
 from lego_mlir.runtime.launch_sizes.sized import sized
@@ -105,7 +106,8 @@ def run(
     if limits is not None:
         with limits.applied():
             return run(artifact, arrays, device, seed, functions, costs, shapes=shapes)
-    chosen = select(device, costs=costs) if isinstance(device, str) else device
+    _check_artifact(artifact)
+    where = chosen(device, costs=costs)
     with timed("arrays"):
         bound = _arrays.bind(artifact, arrays, seed=seed, functions=functions, shapes=shapes)
     tensors = [each for each in bound if each.argument.shape is not None]
@@ -118,7 +120,7 @@ def run(
             values = list(inputs.values())
             expected = references.expect(artifact.reference, values, len(written), types)
     with timed("run"):
-        counted = chosen.run(artifact, [each.value for each in bound])
+        counted = where.run(artifact, [each.value for each in bound])
     outputs = {each.argument.name: each.tensor() for each in written}
     comparison = None
     if expected is not None:
@@ -132,7 +134,7 @@ def run(
         )
     own: list[Any] = [each.value for each in bound]
     launches = sized(artifact, Known.of(own, extents_of_values(own))).launches
-    return RunResult(chosen.describe(), inputs, outputs, launches, comparison, counted)
+    return RunResult(where.describe(), inputs, outputs, launches, comparison, counted)
 
 
 def launch(
@@ -162,9 +164,18 @@ def launch(
         with limits.applied():
             launch(artifact, *arrays, device=device, stream=stream)
         return
+    _check_artifact(artifact)
     repeated = _repeated(artifact) if device in ("auto", "cuda") else None
     if repeated is None or not repeated.launch(arrays, stream):
         launch_on(arrays, device, stream, lambda _: artifact, repeated)
+
+
+def _check_artifact(artifact: object) -> None:
+    if not isinstance(artifact, Artifact):
+        raise LegoError(
+            f"an artifact is needed, not {artifact!r}",
+            hint="Artifact.load(path) reads one, kernel.compile(target) makes one",
+        )
 
 
 @lru_cache(maxsize=64)

@@ -108,6 +108,11 @@ def bind(
         if isinstance(value, np.ndarray):
             _check_shape(argument, shape, value, location)
             tensor = in_dtype(value, argument.dtype)
+        elif shapes and tuple(shapes.get(argument.name, shape)) != shape:
+            raise LegoError(
+                f"argument '{argument.name}' has shape {list(shape)}, and "
+                f"{'x'.join(map(str, shapes[argument.name]))} is given for it"
+            )
         elif argument.access in READS:
             rng = np.random.default_rng([seed, position])
             tensor = dtypes.random(shape, argument.dtype, rng)

@@ -10,7 +10,7 @@ import numpy as np
 from lego_mlir.artifact import Artifact
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.runtime import dtypes, torch_tensors, views
-from lego_mlir.runtime.device import Device, select
+from lego_mlir.runtime.device import Device, chosen
 from lego_mlir.runtime.launch_sizes.extents import Extents
 from lego_mlir.runtime.launch_sizes.fitting import fitted
 from lego_mlir.runtime.overlap import check_overlap
@@ -92,10 +92,10 @@ def launch_on(
     """
     homes = [views.gpu_of(array) for array in arrays]
     is_on_gpu = [home is not None for home in homes]
-    chosen = select(device, on_gpu=any(is_on_gpu)) if isinstance(device, str) else device
-    artifact = compiled_for(chosen)
+    where = chosen(device, on_gpu=any(is_on_gpu))
+    artifact = compiled_for(where)
     check_count(artifact, arrays)
-    if any(is_on_gpu) and chosen.name != "sim":  # which takes none of them
+    if any(is_on_gpu) and where.name != "sim":  # which takes none of them
         _check_together(artifact, arrays, is_on_gpu)
     kept = []  # views of host arrays of other libraries
     values: list[Any] = []
@@ -120,9 +120,9 @@ def launch_on(
     check_overlap(artifact, addresses, extents)
     gpu = _gpu_of_tensors(artifact, arrays)
     if gpu is None or artifact.checked:
-        chosen.run(artifact, values, stream)
+        where.run(artifact, values, stream)
         return
-    chosen.run(
+    where.run(
         artifact, values, torch_tensors.current_stream_of(gpu)() if stream is None else stream
     )
     if repeated is not None:

@@ -6,7 +6,7 @@ import ctypes
 import importlib.util
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from lego_mlir.artifact import Artifact
 from lego_mlir.diagnostics import LegoError
@@ -125,6 +125,27 @@ def select(
     from lego_mlir.runtime.simulator import Simulator
 
     return Simulator(reason=missing)
+
+
+def chosen(device: object, *, costs: bool = False, on_gpu: bool = False) -> Device:
+    """Return the device that a caller names, or gives.
+
+    Args:
+        device: a name, or a device from `select`.
+        costs: as for `select`, of a name.
+        on_gpu: as for `select`, of a name.
+
+    Raises:
+        LegoError: it is neither, or `select` refuses the name.
+    """
+    if isinstance(device, str):
+        return select(device, costs=costs, on_gpu=on_gpu)
+    if not callable(getattr(device, "run", None)) or not hasattr(device, "describe"):
+        raise LegoError(
+            f"{device!r} is no device",
+            hint=f"devices: {', '.join(NAMES)}, or what lego_mlir.runtime.select returns",
+        )
+    return cast(Device, device)
 
 
 def missing_for_cuda() -> str | None:

@@ -2,13 +2,15 @@
 // RUN: %legoc %s --run --device=sim 5x64 5x64 | FileCheck %s
 // RUN: not %legoc %s --run --device=sim 2>&1 | FileCheck %s --check-prefix=MISSING
 // RUN: not %legoc %s --run --device=sim 5x63 2>&1 | FileCheck %s --check-prefix=WRONG
+// RUN: not %legoc %examples/transpose.mlir --run --device=sim 64x64 2>&1 | FileCheck %s --check-prefix=FIXED
 
 // CHECK: kernel   double_kernel  grid 5×1×1  block 64×1×1
 // CHECK-NEXT: tensor   x  f32 5×64  random, seed 0
 // CHECK-NEXT: tensor   y  f32 5×64  written
 // MISSING: argument 'x' is not given, and nothing that is given tells its size along dimension 0
 // MISSING: pass an array for 'x', or its shape, which legoc takes as 100x64
-// WRONG: argument 'x' has shape [?, 64], and 5x63 is given for it
+// WRONG: argument 'x' has shape [?, 64], the array has [5, 63]
+// FIXED: argument 'a' has shape [1024, 1024], and 64x64 is given for it
 func.func @double(%x: memref<?x64xf32>, %y: memref<?x64xf32>) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index

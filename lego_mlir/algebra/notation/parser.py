@@ -77,6 +77,12 @@ def parse_layout(
     if limits is not None:
         with limits.applied():
             return parse_layout(text, sizes, functions)
+    given: object = text
+    if not isinstance(given, str):
+        raise LegoError(
+            f"a layout's text is needed, not {given!r}",
+            hint='parse_layout("OrderBy(Row(M, N))")',
+        )
     known = {name: as_size(n, name) for name, n in (sizes or {}).items()}
     try:
         if "@" in text:  # what a function's name stands for is not in the text

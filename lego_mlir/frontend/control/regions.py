@@ -26,9 +26,11 @@ def as_values(given: Any, trace: Trace, what: str) -> tuple[Value, ...]:
 
 
 def _as_value(x: Any, trace: Trace, what: str) -> Value:
+    if isinstance(x, Value):
+        return x
+    if hasattr(x, "item") and getattr(x, "ndim", None) == 0:  # NumPy's number
+        x = x.item()
     match x:
-        case Value():
-            return x
         case bool():
             return as_value(x, ir.IntegerType.get_signless(1), trace)
         case int():

@@ -14,6 +14,7 @@ from lego_mlir.algebra.sizes import size_symbol
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.frontend.dtypes import check_dtype
 from lego_mlir.index import Expr, Int, Sym, construct, substitute, symbols
+from lego_mlir.index.integers import python_integers
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,14 +122,22 @@ Parameter: TypeAlias = TensorType | EmptyType | ScalarType
 class Tensor:
     """Annotates a kernel's parameter: `a: lg.Tensor["f32", layout]`, or `["f32", (8, 256)]`."""
 
+    def __init__(self, *_: Any) -> None:
+        raise LegoError(
+            "lg.Tensor is called", hint='brackets make a type of it: lg.Tensor["f32", layout]'
+        )
+
     def __class_getitem__(cls, item: Any) -> TensorType:
         if not isinstance(item, tuple) or len(item) not in (2, 3):
             raise LegoError('a tensor parameter is annotated as lg.Tensor["f32", layout]')
-        return TensorType(*item)
+        return TensorType(*python_integers(item))
 
 
 class Scalar:
     """Annotates a kernel's parameter: `alpha: lg.Scalar["f32"]`."""
+
+    def __init__(self, *_: Any) -> None:
+        raise LegoError("lg.Scalar is called", hint='brackets make a type: lg.Scalar["f32"]')
 
     def __class_getitem__(cls, dtype: Any) -> ScalarType:
         return ScalarType(dtype)

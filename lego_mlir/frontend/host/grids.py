@@ -11,6 +11,7 @@ from lego_mlir.diagnostics import LegoError
 from lego_mlir.frontend.host.argument_types import TensorType
 from lego_mlir.frontend.trace import source_text, user_location
 from lego_mlir.index import Expr, Int, construct
+from lego_mlir.index.integers import python_integers
 
 Size: TypeAlias = "Int | LaunchSize | Sequence[Int | LaunchSize]"
 Grid: TypeAlias = tuple[Int, Int, Int]
@@ -147,6 +148,7 @@ def dim3(size: Any, what: str, name: str) -> tuple[Any, Any, Any]:
     Raises:
         LegoError: it is not one to three positive integers, or, in a grid, sizes of the launch.
     """
+    size = python_integers(size)
     sizes = tuple(size) if isinstance(size, Sequence) else (size,)
     sizes = tuple(n.expression if isinstance(n, LaunchSize) else n for n in sizes)
     good = all(
@@ -171,7 +173,7 @@ def _sizes(sizes: Sequence[Int]) -> tuple[int | LaunchSize, ...]:
 
 
 def _combined(make: Callable[[Int, Int], Int], a: Any, b: Any) -> Any:
-    operands = [x.expression if isinstance(x, LaunchSize) else x for x in (a, b)]
+    operands = [x.expression if isinstance(x, LaunchSize) else python_integers(x) for x in (a, b)]
     if not all(type(x) is int or isinstance(x, Expr) for x in operands):
         raise _error(
             f"{a!r} and {b!r} do not meet in the function of a grid",

@@ -13,10 +13,11 @@ from typing import Any
 from lego_mlir import runtime, step_checks
 from lego_mlir.artifact import Artifact
 from lego_mlir.compiler.stages import DEFAULT_TARGET
+from lego_mlir.diagnostics import LegoError
 from lego_mlir.frontend.host.argument_types import TensorType
 from lego_mlir.frontend.host.compiled_function import CompiledFunction
 from lego_mlir.frontend.host.parameters import unknown_keyword
-from lego_mlir.frontend.trace import user_location
+from lego_mlir.frontend.trace import is_tracing, user_location
 from lego_mlir.runtime.npy import load_npy
 
 
@@ -96,8 +97,9 @@ class HostFunction(CompiledFunction):
         """
         if unknown:
             raise unknown_keyword(self.name, self.parameters(), unknown, user_location())
-        chosen = runtime.select(device, costs=costs) if isinstance(device, str) else device
+        chosen = runtime.device.chosen(device, costs=costs)
         check = False if costs and check is None else check
+        sizes = self.run_time_sizes.checked(sizes or {})
         given = [load_npy(x) if isinstance(x, str | os.PathLike) else x for x in arrays]
         artifact = self._compiled_for(chosen, check, given, sizes)
         return runtime.run(
@@ -106,7 +108,7 @@ class HostFunction(CompiledFunction):
             device=chosen,
             seed=seed,
             functions=self._functions(),
-            shapes=self.run_time_sizes.shapes(sizes or {}),
+            shapes=self.run_time_sizes.shapes(sizes),
         )
 
     def check_each_step(
@@ -147,6 +149,13 @@ class HostFunction(CompiledFunction):
         sizes: Mapping[str, int] | None = None,
     ) -> Artifact:
         """Compile the kernel for a device and arrays, by default with checks in the simulator."""
+        if is_tracing():
+            raise LegoError(
+                f"kernel '{self.name}' is called in a kernel",
+                location=user_location(),
+                hint="call a plain function there, or launch kernels one after the other by "
+                "lg.sequence",
+            )
         check = device.name == "sim" if check is None else check
         target = device.target or DEFAULT_TARGET
         known = self.run_time_sizes

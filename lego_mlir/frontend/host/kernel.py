@@ -36,6 +36,7 @@ from lego_mlir.frontend.tiles.sizes import TILE_MULTIPLES
 from lego_mlir.frontend.trace import Trace, location_of_traceback, relative_name, user_location
 from lego_mlir.hardware.limits import MAX_ACCESS_BYTES
 from lego_mlir.index import construct, symbols
+from lego_mlir.index.integers import takes_numpy_integers
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
 
@@ -282,7 +283,7 @@ class Kernel(HostFunction):
                     nvvm.griddepcontrol("launch_dependents")
             try:
                 result = call(self.__wrapped__, arguments)
-            except (LegoError, TypeError) as e:
+            except (LegoError, TypeError, RecursionError) as e:
                 location = location_of_traceback(e) or self._location
                 text = (
                     self._source.text if relative_name(location.file) == self._source.file else None
@@ -336,6 +337,7 @@ class Kernel(HostFunction):
         return found
 
 
+@takes_numpy_integers
 def kernel(
     *,
     grid: Size | Callable[..., Size],

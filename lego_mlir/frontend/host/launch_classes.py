@@ -21,6 +21,7 @@ from lego_mlir.diagnostics import LegoError
 from lego_mlir.frontend.host.argument_types import Parameter, TensorType
 from lego_mlir.frontend.host.host_arithmetic import size_sources
 from lego_mlir.index import Int, Sym, evaluate
+from lego_mlir.index.integers import python_integers
 from lego_mlir.runtime import torch_tensors, views
 from lego_mlir.runtime.launch_sizes.extents import row_major
 
@@ -179,19 +180,32 @@ class RunTimeSizes:
         """Return the class of sizes by name, where names that are not given may be anything.
 
         Raises:
-            LegoError: there is no such name, or a size is above its largest bound.
+            LegoError: there is no such name, or a size is no positive integer or above its largest
+                bound.
         """
-        for name in sizes:
-            if name not in self.names:
-                raise LegoError(
-                    f"there is no size '{name}'",
-                    hint=f"the sizes that the launch knows are {', '.join(self.names) or 'none'}",
-                )
+        sizes = self.checked(sizes)
         kept = tuple(
             (name, self._bound(name, sizes.get(name, b[-1]))) for name, b in self.bounds.items()
         )
         multiples = tuple(n for n in self.dividing if n in sizes and sizes[n] % MULTIPLE == 0)
         return LaunchClass(multiples, kept, self._is_wide(sizes))
+
+    def checked(self, sizes: Mapping[str, int]) -> dict[str, int]:
+        """Return sizes by name, as Python's integers.
+
+        Raises:
+            LegoError: there is no such name, or a size is no positive integer.
+        """
+        found: dict[str, int] = python_integers(dict(sizes))
+        for name, n in found.items():
+            if name not in self.names:
+                raise LegoError(
+                    f"there is no size '{name}'",
+                    hint=f"the sizes that the launch knows are {', '.join(self.names) or 'none'}",
+                )
+            if type(n) is not int or n < 1:
+                raise LegoError(f"the size {name} is a positive integer, not {n!r}")
+        return found
 
     def _bound(self, name: str, size: int) -> int:
         """Return the least declared bound of a size; raise LegoError if there is none."""
@@ -239,7 +253,7 @@ class RunTimeSizes:
             LegoError: an array does not have the dimensions of its parameter, or no array says what
                 a size is.
         """
-        sizes = dict(given or {})
+        sizes = self.checked(given or {})
         for name, kind in self._tensors.items():
             number = self._numbers[name]
             array = arrays[number] if number < len(arrays) else None

@@ -28,14 +28,23 @@ _SAME = {"fabs": "abs", "absolute": "abs", "rint": "round", "power": "pow", "ama
 _CALL = re.compile(r"(?:[\w.]*\.)?(\w+)\(")
 
 
-def python_error(error: TypeError, location: Location, source: str | None) -> LegoError:
-    """Return the error of a kernel whose function raised a `TypeError`.
+def python_error(
+    error: TypeError | RecursionError, location: Location, source: str | None
+) -> LegoError:
+    """Return the error of a kernel whose function raised a `TypeError` or called too deeply.
 
     Args:
         error: what Python raised.
         location: the expression that raised it.
         source: the text of the file.
     """
+    if isinstance(error, RecursionError):
+        return LegoError(
+            "functions that the kernel calls call one another without end, or too deeply",
+            location=location,
+            hint="if they have an end, sys.setrecursionlimit gives them more room",
+            source=source,
+        )
     name = _called(location, source)
     is_keyword = "keyword argument" in str(error)
     hint = None if is_keyword else _INSTEAD.get(_SAME.get(name, name))

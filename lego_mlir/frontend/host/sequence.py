@@ -35,6 +35,7 @@ from lego_mlir.frontend.host.launch_classes import LaunchClass
 from lego_mlir.frontend.trace import Trace, user_location
 from lego_mlir.hardware.targets import Target
 from lego_mlir.index import Expr, Int
+from lego_mlir.index.integers import python_integers
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
 
@@ -60,6 +61,7 @@ class Workspace:
 
     def __post_init__(self) -> None:
         check_dtype(self.dtype)
+        object.__setattr__(self, "shape", python_integers(self.shape))
         if not self.shape or not all(
             isinstance(n, Expr) or (type(n) is int and n > 0) for n in self.shape
         ):

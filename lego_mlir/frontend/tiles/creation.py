@@ -15,6 +15,7 @@ from lego_mlir.frontend.tiles.sizes import held_size, is_size
 from lego_mlir.frontend.tiles.tile import Tile, holding_warps, restricted, spread, type_of, warps_of
 from lego_mlir.frontend.trace import Trace, current
 from lego_mlir.frontend.values import Value, as_value
+from lego_mlir.index.integers import python_integers
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.dialect import tile_operations as tiles
 from lego_mlir.mlir.tile_ir.types import tile_type
@@ -289,6 +290,7 @@ def split(tile: Tile) -> tuple[Tile, ...]:
 
 def checked_sizes(shape: Any, trace: Trace) -> tuple[int, ...]:
     """Return sizes; raise LegoError unless they are positive integers."""
+    shape = python_integers(shape)
     sizes = tuple(shape) if isinstance(shape, Sequence) and not isinstance(shape, str) else None
     if sizes is None or not all(map(is_size, sizes)):
         raise trace.error(f"sizes are positive integers, not {shape!r}", hint="(128, 64)")
@@ -297,7 +299,7 @@ def checked_sizes(shape: Any, trace: Trace) -> tuple[int, ...]:
 
 def checked_axis(axis: Any, shape: Sequence[int], trace: Trace, what: str) -> int:
     """Return a dimension's number from 0; raise LegoError if there is no such dimension."""
-    rank = len(shape)
+    rank, axis = len(shape), python_integers(axis)
     if type(axis) is not int or not -rank <= axis < rank:
         raise trace.error(
             f"'{what}' along dimension {axis!r} of a tile of sizes {tuple(shape)}",

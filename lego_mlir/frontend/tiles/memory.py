@@ -18,6 +18,7 @@ from lego_mlir.frontend.tiles.sizes import is_size
 from lego_mlir.frontend.tiles.tile import Tile, restricted, spread, type_of, warps_of
 from lego_mlir.frontend.values import Value, as_index
 from lego_mlir.index import Int
+from lego_mlir.index.integers import python_integers
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.dialect import tile_operations as tiles
@@ -85,6 +86,7 @@ class TileGrid:
     def __init__(self, tensor: TensorValue, sizes: Sequence[int]) -> None:
         trace, whole = tensor.trace, tensor.dims
         warps_of(trace, "x.tile()")
+        sizes = [python_integers(n) for n in sizes]
         if not sizes or not all(map(is_size, sizes)):
             raise trace.error(f"the sizes of a tile are positive integers, not {tuple(sizes)}")
         if len(sizes) > len(whole):

@@ -13,6 +13,7 @@ from lego_mlir.frontend.operators import Operand
 from lego_mlir.frontend.tiles.sizes import held_shape, is_size
 from lego_mlir.frontend.trace import Trace
 from lego_mlir.frontend.values import Value, check_element
+from lego_mlir.index.integers import python_integers
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.dialect import tile_operations as tiles
 from lego_mlir.mlir.tile_ir.types import tile_type
@@ -134,6 +135,7 @@ class Tile(Value):
             LegoError: it is another number, or sizes are rounded up in registers.
         """
         shape: Any = sizes[0] if len(sizes) == 1 and isinstance(sizes[0], tuple) else sizes
+        shape = python_integers(shape)
         if not all(map(is_size, shape)) or prod(shape) != prod(self.shape):
             raise self._trace.error(
                 f"{self.described} has {prod(self.shape)} elements, the shape {shape} has not",

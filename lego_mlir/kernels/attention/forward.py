@@ -21,6 +21,7 @@ from lego_mlir.frontend import (
 from lego_mlir.hardware.specs import spec_of
 from lego_mlir.hardware.targets import Target
 from lego_mlir.index import Int
+from lego_mlir.index.integers import takes_numpy_integers
 from lego_mlir.kernels.attention.append import appending
 from lego_mlir.kernels.attention.body import Body
 from lego_mlir.kernels.attention.config import AttentionConfig
@@ -45,6 +46,7 @@ _ARGUMENTS = (
 """The arguments before the result, in their order."""
 
 
+@takes_numpy_integers
 def attention(
     batch: int | None,
     seq_q: int | None,

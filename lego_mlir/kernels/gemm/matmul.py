@@ -14,6 +14,7 @@ from lego_mlir.diagnostics import LegoError
 from lego_mlir.frontend import Kernel, KernelChoice, KernelSequence, TensorType
 from lego_mlir.hardware.specs import card_named
 from lego_mlir.hardware.targets import Target
+from lego_mlir.index.integers import takes_numpy_integers
 from lego_mlir.kernels.gemm import tuner
 from lego_mlir.kernels.gemm.any_rows.matmul import matmul_of_any_rows
 from lego_mlir.kernels.gemm.any_rows.problem import rows_of
@@ -35,6 +36,7 @@ _ALTERNATIVES = 8
 """Configs that are tried after one whose machine code spills registers."""
 
 
+@takes_numpy_integers
 def matmul(
     m: int | None,
     n: int,

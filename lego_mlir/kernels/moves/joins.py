@@ -7,6 +7,7 @@ from itertools import accumulate
 
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.frontend import Kernel
+from lego_mlir.index.integers import takes_numpy_integers
 from lego_mlir.kernels.moves.axes import Axis
 from lego_mlir.kernels.moves.windows import check, in_parts
 
@@ -14,6 +15,7 @@ MAX_PARTS = 64
 """Tensors of a launch: each is a branch of the kernel."""
 
 
+@takes_numpy_integers
 def concatenate(shapes: Sequence[Sequence[int]], axis: int = 0, dtype: str = "f32") -> Kernel:
     """Return a kernel `(x0, x1, …, y)`: y has the tensors behind one another along a dimension.
 
@@ -41,6 +43,7 @@ def concatenate(shapes: Sequence[Sequence[int]], axis: int = 0, dtype: str = "f3
     return _in_parts("concatenate", whole, axis, sizes, dtype, joins=True)
 
 
+@takes_numpy_integers
 def split(shape: Sequence[int], sizes: Sequence[int], axis: int = 0, dtype: str = "f32") -> Kernel:
     """Return a kernel `(x, y0, y1, …)`: the y are the pieces of x along a dimension.
 

@@ -13,6 +13,7 @@ from lego_mlir.frontend.dtypes import check_dtype
 from lego_mlir.hardware.dtypes import ELEMENT_BYTES
 from lego_mlir.hardware.limits import MAX_ACCESS_BYTES, MAX_CTA_THREADS
 from lego_mlir.index import Int
+from lego_mlir.index.integers import takes_numpy_integers
 from lego_mlir.kernels.permute.config import CopyConfig, TileConfig
 from lego_mlir.kernels.permute.elementwise import elementwise_transpose
 from lego_mlir.kernels.permute.heuristic import candidates, choose_config
@@ -27,6 +28,7 @@ _MULTIPLE = 16
 """What divides sizes for which rows are accessed by vectors."""
 
 
+@takes_numpy_integers
 def transpose(
     m: int | None,
     n: int | None,
@@ -117,6 +119,7 @@ def _transpose(
     )
 
 
+@takes_numpy_integers
 def permute(
     shape: Sequence[int | None],
     axes: Sequence[int],

@@ -25,6 +25,7 @@ from typing import Any, NamedTuple, TypeAlias
 from lego_mlir.algebra import OrderBy, Row
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.frontend import Kernel, KernelSequence, TensorType, Workspace, kernel, sequence
+from lego_mlir.index.integers import takes_numpy_integers
 from lego_mlir.kernels.rows.bodies.persistent import (
     PARTIAL_COLUMNS,
     add_partial_sums,
@@ -58,6 +59,7 @@ _SUM_WARPS = 8
 """Warps of a CTA that adds up the sums of others."""
 
 
+@takes_numpy_integers
 def rows(
     shape: tuple[int | None, int],
     *,

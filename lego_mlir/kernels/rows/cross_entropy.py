@@ -10,6 +10,7 @@ from lego_mlir import frontend as lg
 from lego_mlir.algebra import ceildiv
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.frontend import Kernel, Workspace, kernel, sequence
+from lego_mlir.index.integers import takes_numpy_integers
 from lego_mlir.kernels.rows.builder import RowsKernel
 from lego_mlir.kernels.rows.builder import rows as rows_kernel
 from lego_mlir.kernels.rows.config import RowsConfig
@@ -25,6 +26,7 @@ _SUM_WARPS = 16
 """Its warps."""
 
 
+@takes_numpy_integers
 def cross_entropy(
     rows: int | None,
     columns: int,
@@ -135,6 +137,7 @@ def cross_entropy(
     )
 
 
+@takes_numpy_integers
 def cross_entropy_backward(
     rows: int | None,
     columns: int,

@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from lego_mlir import frontend as lg
+from lego_mlir.index.integers import takes_numpy_integers
 from lego_mlir.kernels.rows.builder import RowsKernel
 from lego_mlir.kernels.rows.builder import rows as rows_kernel
 from lego_mlir.kernels.rows.config import RowsConfig
 from lego_mlir.kernels.rows.problem import Argument, Combination, Function, Stat, names_of, taking
 
 
+@takes_numpy_integers
 def softmax_backward(
     rows: int | None,
     columns: int,
@@ -46,6 +48,7 @@ def softmax_backward(
     )
 
 
+@takes_numpy_integers
 def log_softmax_backward(
     rows: int | None,
     columns: int,
@@ -69,6 +72,7 @@ def log_softmax_backward(
     )
 
 
+@takes_numpy_integers
 def rmsnorm_backward(
     rows: int | None,
     columns: int,
@@ -122,6 +126,7 @@ def rmsnorm_backward(
     )
 
 
+@takes_numpy_integers
 def layernorm_backward(
     rows: int | None,
     columns: int,

@@ -6,12 +6,14 @@ from collections.abc import Callable
 from typing import Any
 
 from lego_mlir import frontend as lg
+from lego_mlir.index.integers import takes_numpy_integers
 from lego_mlir.kernels.rows.builder import RowsKernel
 from lego_mlir.kernels.rows.builder import rows as rows_kernel
 from lego_mlir.kernels.rows.config import RowsConfig
 from lego_mlir.kernels.rows.problem import Argument, Stat
 
 
+@takes_numpy_integers
 def rmsnorm(
     rows: int | None,
     columns: int,
@@ -74,6 +76,7 @@ def rmsnorm(
     )
 
 
+@takes_numpy_integers
 def layernorm(
     rows: int | None,
     columns: int,

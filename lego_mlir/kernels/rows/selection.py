@@ -9,6 +9,7 @@ from lego_mlir import frontend as lg
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.frontend import Kernel, kernel
 from lego_mlir.hardware.limits import WARP_THREADS
+from lego_mlir.index.integers import takes_numpy_integers
 from lego_mlir.kernels.rows.builder import RowsKernel
 from lego_mlir.kernels.rows.builder import rows as rows_kernel
 from lego_mlir.kernels.rows.config import RowsConfig
@@ -24,6 +25,7 @@ _NOWHERE = (1 << 31) - 1
 """The index of no element."""
 
 
+@takes_numpy_integers
 def argmax(
     rows: int | None,
     columns: int,
@@ -74,6 +76,7 @@ def _first(a: Any, b: Any) -> Any:
     return lg.where(stays, x, y), lg.where(stays, i, j)
 
 
+@takes_numpy_integers
 def cumsum(
     rows: int | None,
     columns: int,
@@ -122,6 +125,7 @@ def cumsum(
     )(cumsum)
 
 
+@takes_numpy_integers
 def topk(
     rows: int | None,
     columns: int,

@@ -6,12 +6,14 @@ from math import inf
 from typing import Any
 
 from lego_mlir import frontend as lg
+from lego_mlir.index.integers import takes_numpy_integers
 from lego_mlir.kernels.rows.builder import RowsKernel
 from lego_mlir.kernels.rows.builder import rows as rows_kernel
 from lego_mlir.kernels.rows.config import RowsConfig
 from lego_mlir.kernels.rows.problem import Argument, Stat
 
 
+@takes_numpy_integers
 def softmax(
     rows: int | None,
     columns: int,
@@ -52,6 +54,7 @@ def softmax(
     )
 
 
+@takes_numpy_integers
 def log_softmax(
     rows: int | None,
     columns: int,

@@ -35,7 +35,8 @@ class Ampere:
 @pytest.fixture
 def ampere(monkeypatch: pytest.MonkeyPatch) -> Ampere:
     device = Ampere()
-    monkeypatch.setattr("lego_mlir.runtime.select", lambda name, **_: device)
+    for room in ("runtime", "runtime.device"):
+        monkeypatch.setattr(f"lego_mlir.{room}.select", lambda name, **_: device)
     return device
 
 

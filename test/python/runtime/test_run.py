@@ -200,7 +200,7 @@ def test_gpu_arrays_choose_the_gpu(copy: Artifact, monkeypatch: pytest.MonkeyPat
         chosen.append((name, on_gpu))
         return Recorder()
 
-    monkeypatch.setattr("lego_mlir.runtime.binding.select", fake)
+    monkeypatch.setattr("lego_mlir.runtime.binding.chosen", fake)
     launch(copy, OnGpu(), OnGpu())
     launch(copy, A, A.copy())
     assert chosen == [("auto", True), ("auto", False)]

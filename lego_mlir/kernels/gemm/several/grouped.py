@@ -35,6 +35,7 @@ from lego_mlir.frontend import (
 )
 from lego_mlir.hardware.limits import MAX_PARAMETER_BYTES, TENSOR_MAP_BYTES
 from lego_mlir.hardware.targets import Target
+from lego_mlir.index.integers import takes_numpy_integers
 from lego_mlir.kernels.gemm.arguments import check_types
 from lego_mlir.kernels.gemm.config import GemmConfig
 from lego_mlir.kernels.gemm.kernel import check_epilogue_result
@@ -70,6 +71,7 @@ class _Member:
     problem: Problem
 
 
+@takes_numpy_integers
 def grouped_matmul(
     shapes: Sequence[Shape],
     dtype: str = "f16",

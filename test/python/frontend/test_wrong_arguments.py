@@ -1,0 +1,98 @@
+"""Arguments of a wrong type or in a wrong place are errors that say what is right."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import lego_mlir as lg
+from lego_mlir.algebra import OrderBy, Row, parse_layout
+from lego_mlir.diagnostics import LegoError
+
+X = np.zeros(4, np.float32)
+FOUR = lg.Tensor["f32", "4"]
+ANY = lg.Tensor["f32", "M"]
+
+
+@lg.kernel(grid=1, warps=1)
+def ones(x: FOUR) -> None:
+    x[:] = 1.0
+
+
+@lg.kernel(grid=lambda x: x.shape[0], warps=1)
+def ones_of_any_size(x: ANY) -> None:
+    x[lg.block_id()] = 1.0
+
+
+def endless(x: Any) -> Any:
+    return endless(x + 1)
+
+
+@lg.kernel(grid=1, warps=1)
+def without_end(x: FOUR) -> None:
+    x[:] = endless(x[:])
+
+
+@lg.kernel(grid=1, warps=1)
+def calling_a_kernel(x: FOUR) -> None:
+    ones(x)
+
+
+@lg.kernel(grid=1, block=32)
+def deep_in_indices(x: FOUR) -> None:
+    at = lg.thread_id()
+    for _ in range(3000):
+        at = (at * 3 + 1) % 4
+    x[at] = 1.0
+
+
+MISTAKES: dict[str, tuple[Callable[[], object], str]] = {
+    "a tensor type is called": (lambda: lg.Tensor("f32", (4,)), r'hint: .*lg\.Tensor\["f32", '),
+    "a scalar type is called": (lambda: lg.Scalar("f32"), r'hint: .*lg\.Scalar\["f32"\]'),
+    "the path of an artifact": (lambda: lg.launch("t.lego", X), r"not 't\.lego'\nhint: Artifact"),
+    "a kernel for an artifact": (lambda: lg.run(ones), r"needed, not <kernel ones"),
+    "a number for a device": (lambda: ones(X, device=0), r"0 is no device\nhint: devices: auto, "),
+    "no device": (lambda: ones.run(device=None), r"None is no device\nhint: .*runtime\.select"),
+    "a number for a schedule": (
+        lambda: lg.kernel(grid=1, warps=1, schedule=3)(lambda x: None),
+        r"3 is no schedule\nhint: .*pipelined",
+    ),
+    "a number for a layout": (lambda: parse_layout(3), r"needed, not 3\nhint: parse_layout\(\""),
+    "shapes that do not broadcast": (
+        lambda: OrderBy(Row(4, 8)).apply(np.zeros(3, int), np.zeros((2, 4), int)),
+        r"'OrderBy\(Row\(4, 8\)\)' have shapes that do not broadcast: \[3\], \[2, 4\]",
+    ),
+    "a size that is a text": (
+        lambda: ones_of_any_size.run(sizes={"M": "3"}),
+        "the size M is a positive integer, not '3'",
+    ),
+    "a negative size": (
+        lambda: ones_of_any_size.compile(sizes={"M": -3}),
+        "the size M is a positive integer, not -3",
+    ),
+    "a size that there is not": (
+        lambda: ones_of_any_size.run(sizes={"M": 3, "K": 4}),
+        r"there is no size 'K'\nhint: .* M$",
+    ),
+    "a size of a kernel without": (lambda: ones.run(sizes={"M": 3}), "there is no size 'M'"),
+    "functions without end": (
+        lambda: without_end(X),
+        r"test_wrong_arguments\.py:\d+:20: error: functions .* without end",
+    ),
+    "a kernel in a kernel": (
+        lambda: calling_a_kernel(X),
+        r"test_wrong_arguments\.py:\d+:5: error: kernel 'ones' is called in a kernel\n",
+    ),
+    "deep indices": (
+        lambda: deep_in_indices.compile(),
+        "nested too deeply for the stage 'index'\nhint: .*lg.fold",
+    ),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_mistakes(mistake: str) -> None:
+    make, text = MISTAKES[mistake]
+    with pytest.raises(LegoError, match=text):
+        make()
