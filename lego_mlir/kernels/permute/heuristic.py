@@ -13,12 +13,20 @@ from math import prod
 from typing import TypeAlias
 
 from lego_mlir.hardware.limits import BANK_BYTES, MAX_ACCESS_BYTES
+from lego_mlir.kernels.permute.access_costs import (
+    Accesses,
+    count_runs,
+    count_tiles_of_two_modes,
+)
 from lego_mlir.kernels.permute.config import CopyConfig, TileConfig
 from lego_mlir.kernels.permute.problem import PermuteProblem, count_tiles
 from lego_mlir.kernels.permute.run_heuristic import choose_runs, moved
 from lego_mlir.kernels.permute.runs import RunConfig
+from lego_mlir.kernels.permute.word_config import WordConfig
+from lego_mlir.kernels.permute.word_heuristic import choose_words
 
-Config: TypeAlias = TileConfig | CopyConfig | RunConfig
+_Earlier: TypeAlias = TileConfig | CopyConfig | RunConfig
+Config: TypeAlias = _Earlier | WordConfig
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +77,10 @@ _GAIN, _GAIN_NARROW = 0.9, 0.44
 have units of less than a word. Of 100 random permutations on an H200 tiles or a copy were faster by
 more than 4 % for three of those that take runs."""
 
+_FEWER_ACCESSES, _AS_MANY_BYTES, _FASTER = 1.3, 1.02, 1.17
+"""Words are taken where the accesses of the others take so many times longer, where they move as
+many bytes, and where the time estimated is so much longer, too."""
+
 _UNIT_BYTES = 8
 """The largest unit that stays together: in shared memory it is accessed by one lane."""
 
@@ -117,13 +129,28 @@ def choose_copy(problem: PermuteProblem, width: int) -> CopyConfig:
 
 
 def choose_config(problem: PermuteProblem, element_bytes: int, max_width: int) -> Config:
-    """Return the config of a permutation: of the kinds that serve it the one that moves the least.
+    """Return the config of a permutation: of the kinds that serve it the one that costs the least.
 
     Args:
         problem: the permutation.
         element_bytes: bytes of an element.
         max_width: elements that one access may take, by the alignment of both arrays.
     """
+    current = _by_runs_or_tiles(problem, element_bytes, max_width)
+    accesses = _accesses(problem, current, element_bytes)
+    if accesses is None or problem.is_open or not accesses.may_gain:
+        return current
+    config, least = by_words(problem, element_bytes, max_width)
+    is_better = (
+        least.access_cycles * _FEWER_ACCESSES <= accesses.access_cycles
+        and least.moved <= accesses.moved * _AS_MANY_BYTES
+        and least.cycles * _FASTER <= accesses.cycles
+    )
+    return config if is_better else current
+
+
+def _by_runs_or_tiles(problem: PermuteProblem, element_bytes: int, max_width: int) -> Config:
+    """Return the config of a copy, of tiles of two modes, or of runs; arguments as of a choice."""
     first, *others = candidates(problem, element_bytes, max_width).values()
     if not others:
         return first
@@ -136,25 +163,53 @@ def choose_config(problem: PermuteProblem, element_bytes: int, max_width: int) -
     return runs if costs[1] < (_GAIN_NARROW if is_narrow else _GAIN) * costs[0] else first
 
 
-def candidates(problem: PermuteProblem, element_bytes: int, max_width: int) -> dict[str, Config]:
+def candidates(problem: PermuteProblem, element_bytes: int, max_width: int) -> dict[str, _Earlier]:
     """Return the configs that serve a permutation: a copy or tiles of two modes, and runs.
 
     Runs are of known sizes.
     """
-    unit = 1
     if problem.is_copy:
         width = min(problem.widths(max_width))
-        unit = min(width, max(1, _UNIT_BYTES // element_bytes))
-        found: dict[str, Config] = {"vector": choose_copy(problem, width)}
+        found: dict[str, _Earlier] = {"vector": choose_copy(problem, width)}
     else:
         found = {"vector": choose_tile(problem, element_bytes, max_width)}
     if not problem.is_open:
+        unit = _unit(problem, element_bytes, max_width)
         units, max_bytes = problem.in_units(unit), max_width * element_bytes
         found["runs"] = choose_runs(units, unit, unit * element_bytes, max_bytes)
     return found
 
 
-def _cost(problem: PermuteProblem, config: Config, element_bytes: int) -> float:
+def by_words(
+    problem: PermuteProblem, element_bytes: int, max_width: int
+) -> tuple[WordConfig, Accesses]:
+    """Return the config by words and what it accesses; arguments as of a choice."""
+    unit = _unit(problem, element_bytes, max_width)
+    units, max_bytes = problem.in_units(unit), max_width * element_bytes
+    return choose_words(units, unit, unit * element_bytes, max_bytes)
+
+
+def _unit(problem: PermuteProblem, element_bytes: int, max_width: int) -> int:
+    """Return how many elements stay together in both memories."""
+    if not problem.is_copy:
+        return 1
+    return min(*problem.widths(max_width), max(1, _UNIT_BYTES // element_bytes))
+
+
+def _accesses(problem: PermuteProblem, config: Config, element_bytes: int) -> Accesses | None:
+    """Return the accesses of tiles of two modes, or of runs."""
+    if problem.is_open:
+        return None
+    match config:
+        case RunConfig():
+            units = problem.in_units(config.unit)
+            return count_runs(units, config, config.unit * element_bytes)
+        case TileConfig():
+            return count_tiles_of_two_modes(problem, config, element_bytes)
+    return None
+
+
+def _cost(problem: PermuteProblem, config: _Earlier, element_bytes: int) -> float:
     """Return the bytes that are moved for each byte, times the threads for each that works."""
     modes = problem.modes
     match config:

@@ -50,8 +50,28 @@ def choose_runs(problem: PermuteProblem, unit: int, unit_bytes: int, max_bytes: 
         unit_bytes: bytes of a unit.
         max_bytes: bytes that one access may take, by the alignment of both arrays.
     """
-    sizes = [m.size for m in problem.modes]
-    total = prod(sizes)
+    most, large = tiles_of_runs(problem, unit_bytes)
+    word = max(1, min(BANK_BYTES, max_bytes) // unit_bytes)
+
+    def cost(tile: tuple[int, ...]) -> tuple[float, tuple[int, ...]]:
+        narrow = sum(log2(word // w) for w in _words(problem, tile, word))
+        of_tile = cost_of_tile(problem, tile, unit_bytes, most)
+        return of_tile * (1 + _NARROW * narrow), tile
+
+    return _with_threads(problem, min(large, key=cost), unit, word)
+
+
+def tiles_of_runs(problem: PermuteProblem, unit_bytes: int) -> tuple[int, list[tuple[int, ...]]]:
+    """Return the tiles that have a run of the input and one of the output.
+
+    Args:
+        problem: the permutation of units.
+        unit_bytes: bytes of a unit.
+
+    Returns:
+        The most units of a tile, and the tiles that are not much smaller.
+    """
+    total = prod(m.size for m in problem.modes)
     is_narrow = unit_bytes < BANK_BYTES
     most = max(1, (_NARROW_TILE_BYTES if is_narrow else _TILE_BYTES) // unit_bytes)
     while total // most < _CTAS and most > 1024 // unit_bytes:
@@ -62,15 +82,7 @@ def choose_runs(problem: PermuteProblem, unit: int, unit_bytes: int, max_bytes: 
         for written in _runs(problem, most, unit_bytes, is_source=False)
     }
     fitting = [tile for tile in tiles if prod(tile) <= most]
-    large = [tile for tile in fitting if prod(tile) * _SMALLEST >= most] or fitting
-    word = max(1, min(BANK_BYTES, max_bytes) // unit_bytes)
-
-    def cost(tile: tuple[int, ...]) -> tuple[float, tuple[int, ...]]:
-        narrow = sum(log2(word // w) for w in _words(problem, tile, word))
-        of_tile = _cost(problem, tile, unit_bytes, most)
-        return of_tile * (1 + _NARROW * narrow), tile
-
-    return _with_threads(problem, min(large, key=cost), unit, word)
+    return most, [tile for tile in fitting if prod(tile) * _SMALLEST >= most] or fitting
 
 
 def _runs(
@@ -100,7 +112,9 @@ def _divisions(size: int) -> list[int]:
     return sorted({*powers, *(-(-size // n) for n in range(1, _PARTS + 1))})
 
 
-def _cost(problem: PermuteProblem, tile: tuple[int, ...], unit_bytes: int, most: int) -> float:
+def cost_of_tile(
+    problem: PermuteProblem, tile: tuple[int, ...], unit_bytes: int, most: int
+) -> float:
     """Return what a tile costs for each byte: what it moves, with threads that have no work."""
     pairs = [(m.size, t) for m, t in zip(problem.modes, tile, strict=True)]
     covered = prod(-(-n // t) * t for n, t in pairs) / prod(n for n, _ in pairs)

@@ -156,7 +156,7 @@ def run_permutation(
     rasterization = OrderBy(Row(*counts))
     # The tile in the output's order, with a word of padding behind each period.
     inside = OrderBy(Row(*(config.tile[k] for k in target.order)))
-    period, padding = _padding(source, target, config, unit_bytes)
+    period, padding = find_padding(source, target, config, unit_bytes)
     padded = OrderBy(Row(config.units // period, period + padding, config.unit))
     periods = OrderBy(Row(config.units // period, period))
     source_run = OrderBy(Row(*(config.tile[k] for k in source.run)))
@@ -283,7 +283,7 @@ def _in_tiles(
         work(blocks)
 
 
-def _padding(source: Side, target: Side, config: RunConfig, unit_bytes: int) -> tuple[int, int]:
+def find_padding(source: Side, target: Side, config: RunConfig, unit_bytes: int) -> tuple[int, int]:
     """Return after how many units of shared memory padding follows, and how much.
 
     Neighbours of the input's run are `distance` units apart in the output's order. If that is an

@@ -16,12 +16,14 @@ from lego_mlir.index import Int
 from lego_mlir.index.integers import takes_numpy_integers
 from lego_mlir.kernels.permute.config import CopyConfig, TileConfig
 from lego_mlir.kernels.permute.elementwise import elementwise_transpose
-from lego_mlir.kernels.permute.heuristic import candidates, choose_config
+from lego_mlir.kernels.permute.heuristic import Config, by_words, candidates, choose_config
 from lego_mlir.kernels.permute.kernel import copy_permutation, tiled_permutation
 from lego_mlir.kernels.permute.problem import PermuteProblem, find_problem
 from lego_mlir.kernels.permute.runs import RunConfig, run_permutation
+from lego_mlir.kernels.permute.word_config import WordConfig
+from lego_mlir.kernels.permute.words import word_permutation
 
-STRIDED = ("vector", "runs")
+STRIDED = ("vector", "runs", "words")
 VARIANTS = ("naive", "shared", *STRIDED)
 
 _MULTIPLE = 16
@@ -53,8 +55,8 @@ def transpose(
         batch: the number of matrices, for a batch.
         variant: `naive` and `shared` access one element at a time, as in the paper's Figure 13,
             directly or through shared memory; `vector` accesses up to 16 bytes of tiles, `runs`
-            tiles of whole runs of memory. By default the better of the last two if both layouts
-            are strided, else `shared`.
+            tiles of whole runs of memory, `words` such tiles by words wherever runs begin. By
+            default the best of the last three if both layouts are strided, else `shared`.
         tile: side of the square tile of a CTA in `naive` and `shared`; a power of two.
         rows: rows of the tile that the threads of a CTA transpose at a time; a divisor of `tile`.
         alignment: bytes that both arrays' addresses are a multiple of; `vector` relies on it.
@@ -139,7 +141,7 @@ def permute(
         dtype: element type.
         a: layout of the input, strided; row-major by default.
         b: layout of the output, strided; row-major by default.
-        variant: `vector` or `runs`, as of `transpose`; by default the better one.
+        variant: `vector`, `runs` or `words`, as of `transpose`; by default the best one.
         alignment: bytes that both arrays' addresses are a multiple of.
 
     Raises:
@@ -224,15 +226,18 @@ def _vectorized(
     variant: str | None,
 ) -> Kernel:
     """Return the kernel of a permutation of strided layouts, of the variant that is asked for."""
-    if problem.is_open and variant == "runs":
+    if problem.is_open and variant in ("runs", "words"):
         raise LegoError(
-            f"{name}: the variant 'runs' is for sizes that are known before the launch",
+            f"{name}: the variant '{variant}' is for sizes that are known before the launch",
             hint="variant='vector', or none",
         )
     element_bytes = ELEMENT_BYTES[a.dtype]
     max_width = max(1, min(MAX_ACCESS_BYTES, a.alignment, b.alignment) // element_bytes)
+    config: Config
     if variant is None:
         config = choose_config(problem, element_bytes, max_width)
+    elif variant == "words":
+        config, _ = by_words(problem, element_bytes, max_width)
     else:
         config = candidates(problem, element_bytes, max_width)[variant]
     match config:
@@ -240,6 +245,9 @@ def _vectorized(
             return copy_permutation(name, problem, config, a, b, reference)
         case TileConfig():
             return tiled_permutation(name, problem, config, element_bytes, a, b, reference)
+        case WordConfig():
+            units = problem.in_units(config.unit)
+            return word_permutation(name, units, config, a, b, reference)
         case RunConfig():
             units = problem.in_units(config.unit)
             unit_bytes = config.unit * element_bytes

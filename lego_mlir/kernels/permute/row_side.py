@@ -1,0 +1,109 @@
+"""A tile in one of the two memories of a permutation, as rows of words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import prod
+from typing import Any
+
+from lego_mlir.algebra import Layout, OrderBy, Row
+from lego_mlir.kernels.permute.problem import count_tiles
+from lego_mlir.kernels.permute.runs import Side
+from lego_mlir.kernels.permute.traversal import Traversal, traverse
+
+
+@dataclass(frozen=True, slots=True)
+class RowSide:
+    """A tile in one of the two memories, as rows of words.
+
+    Attributes:
+        side: the tile; a row is its run.
+        word: units of a word.
+    """
+
+    side: Side
+    word: int
+
+    @property
+    def is_aligned(self) -> bool:
+        """Whether each row begins and ends with a word."""
+        return self.side.is_aligned(self.word)
+
+    @property
+    def units(self) -> int:
+        """The units of a row."""
+        return self.side.extents[-1]
+
+    @property
+    def inner(self) -> int:
+        """The units of a step of the row's slowest mode."""
+        return prod(self.side.tile[k] for k in self.side.run[1:])
+
+    @property
+    def touched(self) -> int:
+        """The most words that a row touches."""
+        beyond = 0 if self.is_aligned else self.word - 1
+        return -(-(self.units + beyond) // self.word)
+
+    @property
+    def whole(self) -> int:
+        """The most words that lie in a row."""
+        return self.units // self.word
+
+    @property
+    def total(self) -> int:
+        """The units of the memory."""
+        return prod(self.side.sizes)
+
+    def traversal(self, words: int, most: int, *, in_digits: bool = False) -> Traversal | None:
+        """Return how up to `most` threads go over so many words of each row; `None` if they cannot.
+
+        Args:
+            words: of a row.
+            most: threads.
+            in_digits: whether steps along a row change its slowest mode only.
+        """
+        outer = self.side.outer
+        strides = [self.side.strides[k] for k in outer]
+        extents = [self.side.tile[k] for k in outer]
+        inner = self.inner if in_digits else 1
+        return traverse(extents, strides, words, inner, self.word, most)
+
+    @property
+    def shorter(self) -> RowSide | None:
+        """The same tile in rows without their slowest mode; `None` if they have one only."""
+        first, *run = self.side.run
+        if not run:
+            return None
+        side = replace(self.side, outer=(*self.side.outer, first), run=tuple(run))
+        return replace(self, side=side)
+
+    def start(self, blocks: Sequence[Any], rows: Sequence[Any]) -> Any:
+        """Return where a row begins in memory, in units.
+
+        Args:
+            blocks: the tile's number along each mode of the problem.
+            rows: the row's index in the tile along each outer mode.
+        """
+        sizes = [self.side.sizes[k] for k in self.side.order]
+        tiles = [self.side.tile[k] for k in self.side.order]
+        counts = [count_tiles(n, t) for n, t in zip(sizes, tiles, strict=True)]
+        index = (*rows, *(0 for _ in self.side.run))
+        memory = OrderBy(Row(*sizes)).TileBy(counts, tiles)
+        return memory.apply(*(blocks[k] for k in self.side.order), *index)
+
+    def offset(self, step: Sequence[int]) -> int:
+        """Return how many words of the memory a step of rows and words is."""
+        *rows, words = step
+        units = sum(n * self.side.strides[k] for n, k in zip(rows, self.side.outer, strict=True))
+        return units // self.word + words
+
+    def memory(self, unit: int) -> Layout:
+        """Return the memory's layout, indexed by word, in the word, and in the unit."""
+        counts = [count_tiles(self.total, self.word), 1]
+        return OrderBy(Row(self.total, unit)).TileBy(counts, [self.word, unit])
+
+    def in_words(self) -> Layout:
+        """Return the layout whose inverse is the word of a unit of the memory, and its phase."""
+        return OrderBy(Row(count_tiles(self.total, self.word), self.word))

@@ -1,0 +1,148 @@
+"""A whole tile of a permutation by words: all distances and most conditions are known.
+
+A thread loads all its words before it waits for the first one. Conditions are on what the thread
+does in all its steps: so they are few, and each is computed once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from lego_mlir import frontend as lg
+from lego_mlir.algebra import OrderBy, Row
+from lego_mlir.kernels.permute.row_side import RowSide
+from lego_mlir.kernels.permute.traversal import Traversal
+from lego_mlir.kernels.permute.word_tile import WordTile, begun, both, is_end
+
+
+@dataclass(frozen=True, slots=True)
+class WholeTile(WordTile):
+    """A tile that has all its units, all of whose words are in memory."""
+
+    def read(self, traversal: Traversal, thread: Any, x: Any, buffer: Any) -> None:
+        """Load the words of the input's rows, and put their units into shared memory."""
+        source, word = self.source, self.config.word
+        rows, column = traversal.place(thread)
+        first, phase = self.first_words(rows)
+        zeros = lg.zeros((word, self.config.unit), x.dtype)
+
+        def load(steps: Sequence[Sequence[int]]) -> tuple[Any, ...]:
+            places = [first + column + source.offset(step) for step in steps]
+            return tuple(x[place.below(source.total // word), 0, :, :] for place in places)
+
+        def none(steps: Sequence[Sequence[int]]) -> tuple[Any, ...]:
+            return (zeros,) * len(steps)
+
+        groups = []
+        for conditions, steps in traversal.grouped():
+            holds = _holds(traversal, conditions, rows, column)
+            loads = partial(load, steps)
+            values = loads() if holds is None else lg.cond(holds, loads, partial(none, steps))
+            groups.append((holds, steps, values))
+        for holds, steps, values in groups:
+            for j in range(word):
+                along = OrderBy(Row(traversal.words, word)).apply(column, j) - phase
+                self._put(rows, along, holds, steps, [value[j] for value in values], buffer)
+
+    def _put(
+        self,
+        rows: Sequence[Any],
+        along: Any,
+        holds: Any,
+        steps: Sequence[Sequence[int]],
+        values: Sequence[Any],
+        buffer: Any,
+    ) -> None:
+        """Put one unit of words into shared memory, if it is in the row.
+
+        Args:
+            rows: the first row of the thread, along each outer mode.
+            along: where in the row the unit of the thread's first word is.
+            holds: the condition under which the steps exist.
+            steps: how far the words are from the first one; all at the same part of the row.
+            values: the units.
+            buffer: shared memory.
+        """
+        source, inside = self.source, holds
+        distance = steps[0][-1] * self.config.word
+        if not source.is_aligned:
+            if distance == 0:
+                inside = both(inside, along >= 0)
+            inside = both(inside, along + distance < source.units)
+        apart = distance // source.inner * self.config.pitches[source.side.run[0]]
+
+        def put() -> None:
+            base = self.put_at(rows, along)
+            for step, value in zip(steps, values, strict=True):
+                far = self._far(source, step) + apart
+                buffer[(base + far).below(self.units), :] = value
+
+        _where(inside, put)
+
+    def _far(self, side: RowSide, step: Sequence[int]) -> int:
+        """Return how many units of shared memory a step of rows is."""
+        pitches = self.config.pitches
+        return sum(n * pitches[k] for n, k in zip(step[:-1], side.side.outer, strict=True))
+
+    def write(self, traversal: Traversal, thread: Any, out: Any, y: Any) -> None:
+        """Store the words that lie in the output's rows."""
+        target, word = self.target, self.config.word
+        rows, column = traversal.place(thread)
+        inside, start, phase = self.row(rows)
+        near, far = self.in_words(inside)[0], target.in_words().inv(start)[0]
+        # Words of a row are counted from the first whole one.
+        first = column + begun(phase, word) if not target.is_aligned else column
+        for conditions, steps in traversal.grouped():
+            is_in = _holds(traversal, conditions, rows, column)
+            if not target.is_aligned:
+                is_in = both(is_in, (first + (steps[0][-1] + 1)) * word <= target.units + phase)
+
+            def store(steps: Sequence[Sequence[int]] = steps) -> None:
+                for step in steps:
+                    taken = near + first + (self._far(target, step) // word + step[-1])
+                    at = far + first + target.offset(step)
+                    value = out[taken.below(self.words), :, :]
+                    y[at.below(target.total // word), 0, :, :] = value
+
+            _where(is_in, store)
+
+    def write_ends(self, traversal: Traversal, thread: Any, buffer: Any, flat: Any) -> None:
+        """Store what is left over at both ends of the output's rows, unit by unit."""
+        target, word = self.target, self.config.word
+        rows, number = traversal.place(thread)
+        inside, start, phase = self.row(rows)
+        for conditions, steps in traversal.grouped():
+            # Ends of a row are no part of it: their distance along the row is another number.
+            end = number + steps[0][-1]
+            along, is_one = is_end(end, target.units, phase, target.touched, word)
+            is_in = both(_holds(traversal, conditions, rows, number), is_one)
+
+            def store(steps: Sequence[Sequence[int]] = steps, along: Any = along) -> None:
+                for step in steps:
+                    value = buffer[(inside + along + self._far(target, step)).below(self.units), :]
+                    far = target.offset((*step[:-1], 0)) * word
+                    flat[(start + along + far).below(target.total), :] = value
+
+            _where(is_in, store)
+
+
+def _holds(
+    traversal: Traversal, conditions: Mapping[int, int], rows: Sequence[Any], column: Any
+) -> Any:
+    """Return whether steps exist for a thread; `None` if they do for all."""
+    places, sizes = (*rows, column), (*traversal.extents, traversal.words)
+    found: Any = None
+    for k, distance in conditions.items():
+        found = both(found, places[k] + distance < sizes[k])
+    return found
+
+
+def _where(holds: Any, work: Callable[[], None]) -> None:
+    """Do something where a condition holds; `None` holds everywhere."""
+    if holds is None:
+        work()
+    else:
+        lg.if_(holds)(work)

@@ -1,0 +1,179 @@
+"""Permutations by words wherever runs begin: results, faults, and estimates of their costs."""
+
+from __future__ import annotations
+
+from itertools import product
+from math import gcd, prod
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lego_mlir import runtime
+from lego_mlir.algebra import OrderBy, Row
+from lego_mlir.diagnostics import LegoError
+from lego_mlir.kernels import permute, transpose
+from lego_mlir.kernels.permute.access_costs import count_runs, count_words
+from lego_mlir.kernels.permute.heuristic import by_words, candidates, choose_config
+from lego_mlir.kernels.permute.problem import PermuteProblem, find_problem
+from lego_mlir.kernels.permute.runs import RunConfig
+from lego_mlir.kernels.permute.traversal import traverse
+from lego_mlir.kernels.permute.word_config import WordConfig, sides_of
+
+DTYPES = {"i8": np.int8, "f16": np.float16, "f32": np.float32, "f64": np.float64}
+
+
+def problem_of(shape: tuple[int, ...], axes: tuple[int, ...]) -> PermuteProblem:
+    target = tuple(shape[k] for k in axes)
+    found = find_problem(shape, axes, OrderBy(Row(*shape)), OrderBy(Row(*target)))
+    assert found is not None
+    return found
+
+
+def check(
+    shape: tuple[int, ...],
+    axes: tuple[int, ...],
+    dtype: str,
+    order: str = "random:1",
+    **options: Any,
+) -> None:
+    x = (np.arange(prod(shape)) % 2039).reshape(shape).astype(DTYPES[dtype])
+    y = np.full([shape[k] for k in axes], -1, DTYPES[dtype])
+    artifact = permute(shape, axes, dtype, variant="words", **options).compile(check=True)
+    runtime.launch(artifact, x, y, device=runtime.select("sim", order=order))
+    np.testing.assert_array_equal(y, x.transpose(axes))
+
+
+@st.composite
+def permutations(draw: st.DrawFn) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    rank = draw(st.integers(1, 5))
+    most = (4096, 200, 30, 12, 8)[rank - 1]
+    shape = tuple(draw(st.integers(1, most)) for _ in range(rank))
+    return shape, tuple(draw(st.permutations(range(rank))))
+
+
+@given(permutations(), st.sampled_from(list(DTYPES)))
+@settings(max_examples=25)
+def test_any_permutation(drawn: tuple[tuple[int, ...], tuple[int, ...]], dtype: str) -> None:
+    check(*drawn, dtype)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "shape", "axes"),
+    [
+        ("i8", (131, 97), (1, 0)),
+        ("f16", (50, 7, 61), (2, 1, 0)),
+        ("i8", (7, 11, 5, 2, 3), (3, 2, 0, 4, 1)),
+        ("i8", (1, 40, 3), (1, 0, 2)),
+        ("i8", (3,), (0,)),
+    ],
+    ids=["odd rows and columns", "few in between", "short runs", "copy", "less than a word"],
+)
+@pytest.mark.parametrize("order", ["late", "early"])
+def test_runs_that_begin_anywhere(
+    dtype: str, shape: tuple[int, ...], axes: tuple[int, ...], order: str
+) -> None:
+    check(shape, axes, dtype, order)
+
+
+def test_addresses_that_are_aligned_to_elements_only() -> None:
+    check((33, 47), (1, 0), "i8", alignment=1)
+
+
+def test_no_access_of_global_memory_takes_less_than_a_word_where_rows_begin_with_one() -> None:
+    (costs,) = permute((96, 160), (1, 0), "i8", variant="words").run(device="sim", costs=True).costs
+    accesses = [row for row in costs.memory if row.space == "global"]
+    assert accesses
+    assert all(row.bytes >= 4 * row.lanes for row in accesses)
+    assert sum(row.bytes for row in accesses) == 2 * 96 * 160
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 9), st.integers(1, 40)), max_size=3),
+    st.integers(1, 90),
+    st.integers(1, 12),
+    st.sampled_from([1, 2, 4, 8]),
+)
+def test_threads_take_each_word_once_and_keep_their_phase(
+    rows: list[tuple[int, int]], words: int, inner: int, word: int
+) -> None:
+    extents, strides = [n for n, _ in rows], [s for _, s in rows]
+    found = traverse(extents, strides, words, inner, word, 64)
+    if found is None:
+        least = prod(min(n, word // gcd(word, s)) for n, s in rows)
+        assert 64 // least < min(words, inner // gcd(inner, word))
+        return
+    assert found.count <= 64
+    first, column = found.place(np.arange(found.count))
+    start = np.array(np.broadcast_arrays(*first, column))
+    sizes, taken = (*extents, words), []
+    for conditions, steps in found.grouped():
+        for step in steps:
+            is_in = np.ones(found.count, bool)
+            for k, distance in conditions.items():
+                is_in &= start[k] + distance < sizes[k]
+            taken.append((start + np.array(step)[:, None])[:, is_in])
+            *rows_apart, piece = step
+            assert sum(d * s for d, s in zip(rows_apart, strides, strict=True)) % word == 0
+            assert piece * word % inner == 0
+    places = np.concatenate(taken, axis=1)
+    assert sorted(map(tuple, places.T)) == list(product(*map(range, sizes)))
+
+
+@given(permutations(), st.sampled_from([1, 2, 4, 8]))
+@settings(max_examples=30, deadline=None)
+def test_shared_memory_has_the_phase_of_the_output(
+    drawn: tuple[tuple[int, ...], tuple[int, ...]], size: int
+) -> None:
+    """And no two units of a tile have one place."""
+    problem = problem_of(*drawn)
+    config, _ = by_words(problem, size, 16 // size)
+    problem = problem.in_units(config.unit)
+    _, target = sides_of(problem, config)
+    for k in target.side.order:
+        assert (config.pitches[k] - target.side.strides[k]) % config.word == 0
+    index = np.indices(config.tile)
+    assert len(np.unique(np.tensordot(config.pitches, index, 1))) == prod(config.tile)
+
+
+@pytest.mark.parametrize(
+    ("shape", "axes", "size"),
+    [((32, 44, 70), (2, 1, 0), 1), ((96, 131), (1, 0), 1), ((64, 3, 100), (2, 0, 1), 2)],
+)
+def test_costs_are_those_of_the_simulator(
+    shape: tuple[int, ...], axes: tuple[int, ...], size: int
+) -> None:
+    """Of tiles that are not cut; what is not counted are lanes that have nothing to do."""
+    dtype = {1: "i8", 2: "f16"}[size]
+    problem = problem_of(shape, axes)
+    elements = prod(shape) / 32
+    runs = candidates(problem, size, 16 // size)["runs"]
+    assert isinstance(runs, RunConfig)
+    words, _ = by_words(problem, size, 16 // size)
+    for variant, estimate in (
+        ("runs", count_runs(problem, runs, size)),
+        ("words", count_words(problem, words, size)),
+    ):
+        (costs,) = permute(shape, axes, dtype, variant=variant).run(device="sim", costs=True).costs
+        requests = sum(row.requests for row in costs.memory if row.space == "global") / elements
+        wavefronts = sum(row.wavefronts for row in costs.memory) / elements
+        assert estimate.requests == pytest.approx(requests, rel=0.25)
+        assert estimate.wavefronts > wavefronts * 0.75
+        # Runs may be stored to shared memory by vectors, where units of a thread are neighbours.
+        assert variant == "runs" or estimate.wavefronts < wavefronts * 1.25
+
+
+def test_the_heuristic_takes_words_where_accesses_take_longer_than_memory() -> None:
+    """Bytes whose runs begin anywhere, and runs whose neighbours would meet in a bank."""
+    for shape, axes in [((14, 7022, 2169), (2, 1, 0)), ((11, 176, 1401, 12, 2), (4, 2, 3, 0, 1))]:
+        assert isinstance(choose_config(problem_of(shape, axes), 1, 16), WordConfig)
+    for shape, size in [((4096, 4096), 1), ((4097, 4099), 4)]:
+        chosen = choose_config(problem_of(shape, (1, 0)), size, 16 // size)
+        assert not isinstance(chosen, WordConfig)
+
+
+def test_sizes_that_only_the_launch_knows_are_refused() -> None:
+    with pytest.raises(LegoError, match="'words' is for sizes that are known before the launch"):
+        transpose(None, 96, variant="words")
