@@ -56,9 +56,11 @@ from lego_mlir.frontend import ceil as ceil
 from lego_mlir.frontend import check as check
 from lego_mlir.frontend import choose as choose
 from lego_mlir.frontend import clamp as clamp
+from lego_mlir.frontend import commit_group as commit_group
 from lego_mlir.frontend import concatenate as concatenate
 from lego_mlir.frontend import cond as cond
 from lego_mlir.frontend import convert as convert
+from lego_mlir.frontend import copy_async as copy_async
 from lego_mlir.frontend import cos as cos
 from lego_mlir.frontend import cummax as cummax
 from lego_mlir.frontend import cummin as cummin
@@ -117,6 +119,7 @@ from lego_mlir.frontend import take as take
 from lego_mlir.frontend import tanh as tanh
 from lego_mlir.frontend import thread_id as thread_id
 from lego_mlir.frontend import topk as topk
+from lego_mlir.frontend import wait_group as wait_group
 from lego_mlir.frontend import while_ as while_
 from lego_mlir.frontend import zeros as zeros
 from lego_mlir.frontend import zeros_like as zeros_like

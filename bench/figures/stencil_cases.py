@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -33,6 +33,19 @@ _SWEEPS = {
 }
 """The `Sweep` of docs/examples/stencil.py, where another than its default is faster on an H200."""
 
+_AHEAD: dict[tuple[str, int], tuple[tuple[int, int], ...]] = {
+    ("star", 1): ((0, 9), (2, 1), (4, 1), (4, 10)),
+    ("star", 2): ((2, 1), (4, 1), (4, 5)),
+    ("star", 3): ((2, 1), (4, 1), (4, 4)),
+    ("star", 4): ((2, 1), (4, 1)),
+    ("cube", 1): ((2, 1), (4, 1)),
+    ("cube", 2): ((2, 1), (4, 1), (4, 4)),
+    ("cube", 3): ((0, 4), (2, 1), (4, 1)),
+    ("cube", 4): ((2, 1), (4, 1)),
+}
+"""The stages and the CTAs per SM of kernels that are measured beside these sweeps: planes that are
+copied asynchronously, and registers for another CTA, where that spills none or few of them."""
+
 _CTAS, _THREADS, _CHAINS, _UNROLLED = 132 * 16, 128, 16, 8
 """All threads of an H200, each with as many independent multiply-adds as hide their latency."""
 
@@ -51,10 +64,31 @@ def cases() -> Iterator[ContenderCase]:
                 work=8.0 * _FIELD**3,
                 unit="GB/s",
             )
+            yield ContenderCase(
+                name=f"stencil {shape} {radius} {_FIELD} ahead",
+                figure="LEGO, bricks",
+                printed={},
+                kernels=partial(_kernels, shape, radius, _AHEAD[shape, radius]),
+                contenders=partial(_contenders_ahead, shape=shape, radius=radius),
+                work=8.0 * _FIELD**3,
+                unit="GB/s",
+            )
 
 
-def _kernels(shape: str, radius: int) -> dict[str, Any]:
-    """Return our kernels over a field in rows and in bricks, and their multiply-adds alone."""
+def _ahead_name(layout: str, stages: int, ctas_per_sm: int) -> str:
+    """Return the name of a kernel with stages, or with registers for so many CTAs."""
+    words = [f"{stages} stages"] * (stages > 0) + [f"{ctas_per_sm} CTAs"] * (ctas_per_sm > 1)
+    return ", ".join([layout, *words])
+
+
+def _kernels(shape: str, radius: int, ahead: Sequence[tuple[int, int]] = ()) -> dict[str, Any]:
+    """Return our kernels over a field in rows and in bricks, and their multiply-adds alone.
+
+    Args:
+        shape: `star` or `cube`.
+        radius: how far the neighbours are.
+        ahead: the stages and the CTAs per SM of further kernels.
+    """
     from lego_mlir import GenP, OrderBy, Row, bricks
 
     program, n = example("stencil"), _FIELD
@@ -64,7 +98,13 @@ def _kernels(shape: str, radius: int) -> dict[str, Any]:
         _IN_ROWS: OrderBy(Row(n, n, n)),
         _IN_BRICKS: OrderBy(GenP([n, n, n], bricks(*_OWN_BRICK))),
     }
-    kernels = {name: program.stencil(n, taps, layout, sweep) for name, layout in layouts.items()}
+    kernels = {
+        _ahead_name(name, *variant): program.stencil(
+            n, taps, layout, sweep._replace(stages=variant[0], ctas_per_sm=variant[1])
+        )
+        for variant in ((0, 1), *ahead)
+        for name, layout in layouts.items()
+    }
     return {**kernels, _ARITHMETIC: _multiply_adds(len(taps) * n**3)}
 
 
@@ -96,15 +136,37 @@ def _multiply_adds(count: int) -> Any:
     return multiply_adds
 
 
+def _in_bricks(x: Any, sides: tuple[int, int, int] = (_BRICK,) * 3) -> Any:
+    """Return a field in bricks."""
+    split = x.reshape([size for side in sides for size in (_FIELD // side, side)])
+    return split.permute(0, 2, 4, 1, 3, 5).contiguous()
+
+
+def _contenders_ahead(built: Built, shape: str, radius: int) -> Contenders:
+    """Return our kernels of all stages and CTAs per SM, beside their roofline."""
+    torch = built.torch
+    field = torch.randn((_FIELD,) * 3, device="cuda")
+    whole = _summed(torch, field.double(), shape, radius)
+    bricks, copied = _in_bricks(field, _OWN_BRICK), torch.empty_like(field)
+    wholes = {_IN_ROWS: whole, _IN_BRICKS: _in_bricks(whole, _OWN_BRICK)}
+    calls: dict[str, Call] = {}
+    separate = {}
+    for variant in ((0, 1), *_AHEAD[shape, radius]):
+        for layout, source in ((_IN_ROWS, field), (_IN_BRICKS, bricks)):
+            name, out = _ahead_name(layout, *variant), torch.empty_like(source)
+            flat = (source, out) if layout == _IN_ROWS else (source.view(-1), out.view(-1))
+            calls[name] = built.ours(name, *flat)
+            separate[name] = (out, wholes[layout])
+    numbers = torch.randn(_CTAS * _THREADS, device="cuda")
+    calls[_COPY] = lambda: copied.copy_(field)
+    calls[_ARITHMETIC] = built.ours(_ARITHMETIC, numbers, torch.empty_like(numbers))
+    return Contenders(calls, [], [], 1e-5, frozenset({_COPY, _ARITHMETIC}), separate)
+
+
 def _contenders(built: Built, shape: str, radius: int) -> Contenders:
     torch, n, tiles = built.torch, _FIELD, _FIELD // _BRICK
     field = torch.randn((n, n, n), device="cuda")
-
-    def in_bricks(x: Any, sides: tuple[int, int, int] = (_BRICK,) * 3) -> Any:
-        split = x.reshape([size for side in sides for size in (n // side, side)])
-        return split.permute(0, 2, 4, 1, 3, 5).contiguous()
-
-    bricks = in_bricks(field)
+    bricks = _in_bricks(field)
     out, rows = torch.empty_like(bricks), torch.empty_like(field)
     sizes = (tiles, tiles, tiles), (_BRICK, _BRICK, _BRICK)
     (printed,) = kernels_of(built, built.folder / "printed.cu", ("stencil",))
@@ -116,7 +178,7 @@ def _contenders(built: Built, shape: str, radius: int) -> Contenders:
     inside = (slice(radius, -radius),) * 3
     expected = torch.zeros_like(whole)
     expected[inside] = whole[inside]
-    own, own_bricks = torch.empty_like(field), in_bricks(field, _OWN_BRICK)
+    own, own_bricks = torch.empty_like(field), _in_bricks(field, _OWN_BRICK)
     own_out, copied = torch.empty_like(own_bricks), torch.empty_like(field)
     numbers = torch.randn(_CTAS * _THREADS, device="cuda")
     row_major = f"{BY_HAND}, row-major"
@@ -131,11 +193,11 @@ def _contenders(built: Built, shape: str, radius: int) -> Contenders:
     }
     separate = {
         _IN_ROWS: (own, whole),
-        _IN_BRICKS: (own_out, in_bricks(whole, _OWN_BRICK)),
+        _IN_BRICKS: (own_out, _in_bricks(whole, _OWN_BRICK)),
         row_major: (rows, expected),
     }
     unchecked = frozenset({_COPY, _ARITHMETIC})
-    return Contenders(calls, [out], [in_bricks(expected)], 1e-5, unchecked, separate)
+    return Contenders(calls, [out], [_in_bricks(expected)], 1e-5, unchecked, separate)
 
 
 def _summed(torch: Any, field: Any, shape: str, radius: int) -> Any:

@@ -5,8 +5,9 @@
 A CTA sweeps along z. It keeps one plane of its elements and their neighbours in shared memory, of
 which a thread reads what is around its own elements once, and adds it to its sums for all planes
 that it is near to. These stay in registers, so each element of the field is read about once. The
-plane after the next is loaded meanwhile. Windows say which element of the field stands where in a
-plane, and that outside of the field there are zeros.
+next planes come meanwhile: one through registers, or several by asynchronous copies, which need
+fewer registers. Windows say which element of the field stands where in a plane, and that outside
+of the field there are zeros.
 
 The layout of the field is another matter: in bricks, what is near in space is near in memory.
 """
@@ -30,12 +31,17 @@ class Sweep(NamedTuple):
         rows: its threads along y.
         words: its threads along x, each with a word of `WORD` elements.
         each: rows of a thread.
+        stages: planes that shared memory holds if they are copied there asynchronously, all but one
+            of them ahead, a power of two; 0 if they pass through registers.
+        ctas_per_sm: CTAs for which a multiprocessor has registers at least.
     """
 
     planes: int = 96
     rows: int = 8
     words: int = 16
     each: int = 3
+    stages: int = 0
+    ctas_per_sm: int = 1
 
 
 def weights(shape, radius):
@@ -60,6 +66,7 @@ def stencil(n, taps, layout, sweep=Sweep()):  # noqa: B008
         sweep: what a CTA computes.
     """
     planes, each = sweep.planes, sweep.each
+    ahead = max(sweep.stages, 2) - 1  # planes that are on their way
     radius = radius_of(taps)
     own = planes, sweep.rows * each, sweep.words
     if radius > WORD or any(size % part for size, part in zip((n, n, n // WORD), own, strict=True)):
@@ -71,12 +78,12 @@ def stencil(n, taps, layout, sweep=Sweep()):  # noqa: B008
     plane = OrderBy(Row(own[1] + 2 * radius, own[2] + 2))  # of words: a CTA's, and those around
     copies = OrderBy(Row(lg.ceildiv(plane.size, threads.size), threads.size))
     steps = planes + 2 * radius
-    halves = OrderBy(Row(lg.ceildiv(steps, 2), 2))  # planes take the halves of a buffer in turn
+    turns = OrderBy(Row(lg.ceildiv(steps, ahead + 1) + 1, ahead + 1))  # planes take stages in turn
     by_row = {}  # the weights, by the offsets along y, x, z
     for (dz, dy, dx), weight in taps.items():
         by_row.setdefault(dy, {}).setdefault(dx, {})[dz] = weight
 
-    @lg.kernel(grid=ctas[::-1], block=threads.size)
+    @lg.kernel(grid=ctas[::-1], block=threads.size, ctas_per_sm=sweep.ctas_per_sm)
     def kernel(a: field, b: field):
         cta, t = tuple(lg.block_id(d) for d in "zyx"), lg.thread_id()
         y, x = threads.inv(t)
@@ -99,10 +106,10 @@ def stencil(n, taps, layout, sweep=Sweep()):  # noqa: B008
                 e,
             ),
         )
-        buffer = lg.shared("f32", OrderBy(Row(2, *plane.dims, WORD)))
+        buffer = lg.shared("f32", OrderBy(Row(ahead + 1, *plane.dims, WORD)))
         around = buffer.window(
-            (2, sweep.rows, each + 2 * radius, sweep.words, 3, WORD),
-            lambda half, y, k, x, word, e: (half, each * y + k, x + word, e),
+            (ahead + 1, sweep.rows, each + 2 * radius, sweep.words, 3, WORD),
+            lambda stage, y, k, x, word, e: (stage, each * y + k, x + word, e),
         )
         numbers = [copies.apply(k, t) for k in range(copies.dims[0])]
 
@@ -110,12 +117,26 @@ def stencil(n, taps, layout, sweep=Sweep()):  # noqa: B008
             places = [plane.inv(lg.minimum(number, plane.size - 1)) for number in numbers]
             return [source[(*cta, step, *place, slice(None))] for place in places]
 
-        def add_row(half, k, sums):
+        def copy(step):
+            """Begin the copy of a plane, a group of copies; an empty one behind the last plane."""
+            _, stage = turns.inv(step)
+            for k, number in enumerate(numbers):
+                is_whole = (k + 1) * threads.size <= plane.size
+
+                @lg.if_(step < steps if is_whole else (step < steps) & (number < plane.size))
+                def _(number=number):
+                    place = plane.inv(number)
+                    to, at = (stage, *place, slice(None)), (*cta, step, *place, slice(None))
+                    lg.copy_async(buffer, to, source, at)
+
+            lg.commit_group()
+
+        def add_row(stage, k, sums):
             """Add a row of the plane to the sums of a thread's rows, by step and row."""
             uses = {i: by_row[k - i - radius] for i in range(each) if k - i - radius in by_row}
             shifts = sorted({dx for use in uses.values() for dx in use})
             needed = range(3) if any(shifts) else [1]
-            row = {word: around[half, y, k, x, word, :] for word in needed}
+            row = {word: around[stage, y, k, x, word, :] for word in needed}
             for dx in shifts:
                 elements = [divmod(WORD + dx + e, WORD) for e in range(WORD)]
                 value = lg.concatenate([row[word][e] for word, e in elements]) if dx else row[1]
@@ -124,24 +145,32 @@ def stencil(n, taps, layout, sweep=Sweep()):  # noqa: B008
                         at = radius - dz, i
                         sums[at] = lg.fma(value, weight, sums[at])
 
-        first = loaded(0)
         zero = lg.zeros((WORD,), "f32")
         keys = list(product(range(2 * radius + 1), range(each)))
+        first = [] if sweep.stages else loaded(0)
+        for step in range(ahead if sweep.stages else 0):
+            copy(step)
 
         @lg.fold(steps, (*[zero] * len(keys), *first))
         def _(step, *carried):
             sums = dict(zip(keys, carried, strict=False))
-            _, half = halves.inv(step)
-            for number, word in zip(numbers, carried[len(keys) :], strict=True):
+            _, stage = turns.inv(step)
+            if sweep.stages:
+                lg.wait_group(ahead - 1)
+                lg.barrier()
+                copy(step + ahead)  # all have read what was there
+                following = []
+            else:
+                for number, word in zip(numbers, carried[len(keys) :], strict=True):
 
-                @lg.if_(number < plane.size)
-                def _(number=number, word=word):
-                    buffer[(half, *plane.inv(number), slice(None))] = word
+                    @lg.if_(number < plane.size)
+                    def _(number=number, word=word):
+                        buffer[(stage, *plane.inv(number), slice(None))] = word
 
-            following = loaded(step + 1)
-            lg.barrier()
+                following = loaded(step + 1)
+                lg.barrier()
             for k in range(each + 2 * radius):
-                add_row(half, k, sums)
+                add_row(stage, k, sums)
 
             @lg.if_(step >= 2 * radius)
             def _():

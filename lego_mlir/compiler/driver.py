@@ -26,8 +26,17 @@ from lego_mlir.compiler.backend.strict_checks import check_strict
 from lego_mlir.compiler.dependent_launch import drop_dependent_launch
 from lego_mlir.compiler.host_functions import host_function
 from lego_mlir.compiler.kernels.attributes import launch_attributes, set_kernel_attributes
-from lego_mlir.compiler.kernels.checks import check_lowered, check_types, index_bitwidth
-from lego_mlir.compiler.kernels.resource_limits import check_launches, check_registers
+from lego_mlir.compiler.kernels.checks import (
+    check_instructions,
+    check_lowered,
+    check_types,
+    index_bitwidth,
+)
+from lego_mlir.compiler.kernels.resource_limits import (
+    check_launches,
+    check_occupancy,
+    check_registers,
+)
 from lego_mlir.compiler.kernels.target_attributes import drop_targets
 from lego_mlir.compiler.module_schedules import ModuleSchedules, enclosing_launch
 from lego_mlir.compiler.options import Options
@@ -275,6 +284,8 @@ class Compilation:
             if lower_reductions(operations, self.source, has_redux):
                 operations = list(operations_in(module.operation))
         check_types(operations, self.source)
+        check_instructions(operations, target, self.source)
+        check_occupancy(operations, self.source)
         with self.context, mlir_errors(self.source):
             pass_sizes(module, self.source)
         operations = list(operations_in(module.operation))

@@ -11,6 +11,7 @@ as its location. What comes out is an MLIR module in the lego dialect, the same 
 have written by hand, and from there on everything is shared with `legoc`.
 """
 
+from lego_mlir.frontend.asynchronous_copies import commit_group, copy_async, wait_group
 from lego_mlir.frontend.atomics import (
     atomic_add,
     atomic_and,
@@ -124,9 +125,11 @@ __all__ = [
     "check",
     "choose",
     "clamp",
+    "commit_group",
     "concatenate",
     "cond",
     "convert",
+    "copy_async",
     "cos",
     "cummax",
     "cummin",
@@ -186,6 +189,7 @@ __all__ = [
     "tanh",
     "thread_id",
     "topk",
+    "wait_group",
     "where",
     "while_",
     "zeros",

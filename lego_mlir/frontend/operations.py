@@ -43,7 +43,7 @@ def _cluster_id(trace: Trace) -> Any:
 
 def thread_id(axis: str = "x") -> Value:
     """Return the thread's index in its CTA, along an axis (x, y or z)."""
-    _of_threads("thread_id")
+    of_threads("thread_id")
     return _launch_argument("thread_id", axis, 3)
 
 
@@ -62,7 +62,7 @@ def shared(dtype: str, layout: Layout) -> TensorValue:
         dtype: MLIR's name of the element type, such as "f32".
         layout: of known size.
     """
-    trace = _of_threads("shared")
+    trace = of_threads("shared")
     check_dtype(dtype, trace.error)
     kind = ir.Type.parse(f"memref<?x{mlir_name(dtype)}, #gpu.address_space<workgroup>>")
     buffer = dialect.alloc(kind, trace.layout(layout), trace.here())
@@ -71,7 +71,7 @@ def shared(dtype: str, layout: Layout) -> TensorValue:
 
 def barrier() -> None:
     """Wait for all threads of the CTA; their writes to shared memory are visible then."""
-    _of_threads("barrier").create("gpu.barrier", [], [])
+    of_threads("barrier").create("gpu.barrier", [], [])
 
 
 def fence() -> None:
@@ -83,7 +83,7 @@ def fence() -> None:
 
     Source: PTX ISA 9.7.13.4 (membar, fence), fence.acq_rel.gpu.
     """
-    trace = _of_threads("fence")
+    trace = of_threads("fence")
     i64 = ir.IntegerType.get_signless(64)
     trace.create(
         "llvm.fence",
@@ -94,7 +94,7 @@ def fence() -> None:
     )
 
 
-def _of_threads(what: str) -> Trace:
+def of_threads(what: str) -> Trace:
     """Return the trace of a kernel of threads.
 
     Raises:

@@ -112,7 +112,7 @@ class TensorValue:
     def __getitem__(self, index: Any) -> Value:
         if memory.has_tiles(index):
             return memory.gather(self, index)
-        piece = self._piece(index)
+        piece = self.piece(index)
         if piece.shape and self._trace.warps is not None:
             return memory.load(self, piece.index)
         kind = self._kind(piece)
@@ -125,7 +125,7 @@ class TensorValue:
         if memory.has_tiles(index):
             memory.scatter(self, index, value)
             return
-        piece = self._piece(index)
+        piece = self.piece(index)
         self.check_stored()
         if piece.shape and self._trace.warps is not None:
             memory.store(self, piece.index, value)
@@ -178,7 +178,7 @@ class TensorValue:
         if memory.has_tiles(index):
             memory.scatter(self, index, value, kind)
             return None
-        piece = self._piece(index)
+        piece = self.piece(index)
         if piece.shape or self._rows is not None:
             raise self._trace.error(
                 f"an atomic update of tensor '{self._name}' is of one element",
@@ -336,7 +336,7 @@ class TensorValue:
             setattr(other, f"_{name}", value)
         return other
 
-    def _piece(self, index: Any) -> Slice:
+    def piece(self, index: Any) -> Slice:
         """Return the slice of the layout that an index selects."""
         try:
             return self._layout[index]

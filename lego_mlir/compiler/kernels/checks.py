@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from lego_mlir.hardware.targets import Target
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.context import Source
@@ -54,6 +55,25 @@ def check_types(operations: Sequence[Any], source: Source) -> None:
             )
 
 
+def check_instructions(operations: Sequence[Any], target: Target, source: Source) -> None:
+    """Check that a target has cp.async where it is used: without it LLVM ends the process.
+
+    Source: PTX ISA 9.7.9.25.3, target notes.
+
+    Raises:
+        LegoError: at the operation.
+    """
+    if target.capability >= _HAS_CP_ASYNC:
+        return
+    for op in operations:
+        if op.name.startswith(("nvgpu.device_async", "nvvm.cp.async")):
+            raise source.error(
+                f"{target.name} has no cp.async",
+                op.location,
+                hint="--target=sm_80 or later, or loads and stores instead of asynchronous copies",
+            )
+
+
 def index_bitwidth(module: Any, operations: Sequence[Any]) -> int:
     """Return the width of indices that the passes of stage nvvm can use in the kernels.
 
@@ -77,6 +97,9 @@ def _is_global_address(op: Any) -> bool:
         return False
     return ir.MemRefType(op.operands[0].type).memory_space is None
 
+
+_HAS_CP_ASYNC = (8, 0)
+"""The first compute capability with cp.async."""
 
 _ANY_WIDTH = ("load", "store")
 

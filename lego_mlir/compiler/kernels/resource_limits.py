@@ -15,9 +15,11 @@ from lego_mlir.hardware.limits import (
     MAX_CTA_DIMS,
     MAX_CTA_THREADS,
     MAX_GRID_DIMS,
+    MAX_SM_THREADS,
     SM_REGISTERS,
     WARP_THREADS,
 )
+from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.context import Source
 from lego_mlir.mlir.modules import launches_in, symbols_in
@@ -75,6 +77,32 @@ def check_launches(module: Any, source: Source) -> None:
                 check_sizes([None, None, None, *block], op.location, source)
 
 
+def check_occupancy(operations: Sequence[Any], source: Source) -> None:
+    """Check for how many CTAs of a multiprocessor launches ask for registers, `lego.ctas_per_sm`.
+
+    Args:
+        operations: those of a module whose launches may not be outlined yet.
+        source: the module's text, for errors.
+
+    Raises:
+        LegoError: it is no number of CTAs that a multiprocessor can hold.
+    """
+    for op in operations:
+        if dialect.CTAS_PER_SM not in op.attributes:
+            continue
+        attribute = op.attributes[dialect.CTAS_PER_SM]
+        block = [1 if size is None else size for size in _sizes(op)[3:]]
+        most = max(1, MAX_SM_THREADS // max(1, prod(block)))
+        count = attribute.value if isinstance(attribute, ir.IntegerAttr) else None
+        if count is None or not 1 <= count <= most:
+            raise source.error(
+                f"'{dialect.CTAS_PER_SM}' is {attribute}, and a multiprocessor holds 1 to {most} "
+                f"CTAs of {prod(block)} threads",
+                op.location,
+                hint=f"{{{dialect.CTAS_PER_SM} = {most}}}",
+            )
+
+
 def check_registers(module: Any, cubin: Cubin, source: Source) -> None:
     """Check that a multiprocessor has enough registers for each launch of a module.
 
@@ -104,7 +132,7 @@ def check_registers(module: Any, cubin: Cubin, source: Source) -> None:
 
 
 def _sizes(launch: Any) -> list[int | None]:
-    """Return the sizes of a gpu.launch_func, `None` for those that are not constant."""
+    """Return the sizes of a launch, `None` for those that are not constant."""
     first, *_ = launch.attributes["operandSegmentSizes"]
     return [_known(value) for value in list(launch.operands)[first : first + len(LAUNCH_SIZES)]]
 

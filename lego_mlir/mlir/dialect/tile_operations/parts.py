@@ -97,6 +97,8 @@ def copy_parts(
     index: Sequence[Any],
     target: Any,
     target_registers: Sequence[tuple[int, int, int]],
+    *,
+    in_bounds: bool = False,
 ) -> None:
     """Build the start of a copy of the elements that a thread would hold into shared memory.
 
@@ -109,10 +111,13 @@ def copy_parts(
         index: of the thread's first element there.
         target: the attribute of that memory's layout.
         target_registers: the register factors there.
+        in_bounds: whether the first index is known to be inside of the layout's dimensions.
     """
     attributes = _parts_attributes(layout, registers, [1, len(source_index), 1, len(index)])
     attributes[TARGET] = target
     attributes[TARGET_REGISTERS] = _factors(target_registers)
+    if in_bounds:
+        attributes[IN_BOUNDS] = ir.UnitAttr.get()
     build(COPY_PARTS, [], [source, *source_index, buffer, *index], attributes, None)
 
 

@@ -43,7 +43,12 @@ def lower_copy(source: PartsMemory, target: PartsMemory) -> None:
     """
     registers = Registers.of(source.first, source.factors)
     exist, _ = conditions(source.layout, registers, in_bounds=source.in_bounds)
-    starts = registers.places(offset_of(source.layout, registers.index))
+    is_nothing = all(own.is_never for own in exist)  # then there is no offset
+    starts = (
+        [(0, 0)] * len(exist)
+        if is_nothing
+        else registers.places(offset_of(source.layout, registers.index))
+    )
     written = Registers.of(target.first, target.factors)
     ends = written.places(offset_of(target.layout, written.index))
     width = _width((source, starts), (target, ends))
@@ -80,7 +85,7 @@ def _width(*sides: tuple[PartsMemory, Sequence[Place]]) -> int:
     raise LegoError(
         f"cp.async copies {CHUNK_BYTES[-1]} bytes or more at a time, which are not known to be "
         f"neighbours and aligned in '{sides[0][0].layout}' and in '{sides[1][0].layout}'",
-        hint='engine = "plain" copies through registers',
+        hint="copy through registers: on tiles with the engine 'plain', else by a load and a store",
     )
 
 
