@@ -12,6 +12,7 @@ from typing import Any
 from lego_mlir import data
 from lego_mlir.diagnostics import LegoError, Location
 from lego_mlir.mlir.bindings import ir, load_irdl, passmanager
+from lego_mlir.mlir.encodings import note_kinds
 from lego_mlir.mlir.nesting import check_nesting
 from lego_mlir.mlir.pass_times import captured_report
 from lego_mlir.timing import recording
@@ -72,6 +73,7 @@ def new_context() -> Any:
     context.enable_multithreading(False)
     with context:
         load_irdl(ir.Module.parse(_dialect_text()))
+        note_kinds()
     return context
 
 

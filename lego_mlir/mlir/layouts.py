@@ -14,11 +14,10 @@ from lego_mlir.index import Sym
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.context import Source
+from lego_mlir.mlir.encodings import LAYOUT_PREFIX, SHARED_PREFIX
 from lego_mlir.mlir.lowering.bijectivity import verified
 from lego_mlir.mlir.lowering.indices.permutation_functions import read_function
 
-_PREFIX = "#lego.layout<"
-_SHARED_PREFIX = "#lego.shared<"
 _ATTRIBUTE = re.compile(r'lego\.layout\s*<\s*"((?:[^"\\]|\\.)*)"')
 _STRING_UNIT = re.compile(r'\\[0-9A-Fa-f]{2}|\\["\\nt]|[^\\]')
 _ESCAPES = {"n": b"\n", "t": b"\t", '"': b'"', "\\": b"\\"}
@@ -31,12 +30,7 @@ def layout_attribute(layout: Layout) -> Any:
 
 def shared_attribute(layout: Layout) -> Any:
     """Return the encoding of tiles that lie in shared memory by a layout."""
-    return ir.Attribute.parse(_SHARED_PREFIX + _written(layout)[len(_PREFIX) :])
-
-
-def is_shared(attribute: Any) -> bool:
-    """Return whether an encoding is that of tiles in shared memory."""
-    return str(attribute).startswith(_SHARED_PREFIX)
+    return ir.Attribute.parse(SHARED_PREFIX + _written(layout)[len(LAYOUT_PREFIX) :])
 
 
 def parsed_shared(attribute: Any) -> Layout:
@@ -45,18 +39,18 @@ def parsed_shared(attribute: Any) -> Layout:
     Raises:
         LegoError: it is no layout.
     """
-    return _parsed(_text(str(attribute)[len(_SHARED_PREFIX) : -1], attribute.context), ())
+    return _parsed(_text(str(attribute)[len(SHARED_PREFIX) : -1], attribute.context), ())
 
 
 @lru_cache(maxsize=1024)
 def _written(layout: Layout) -> str:
     """Return the attribute's text, which is the same in every context."""
-    return f"{_PREFIX}{ir.StringAttr.get(layout.text)}>"
+    return f"{LAYOUT_PREFIX}{ir.StringAttr.get(layout.text)}>"
 
 
 def layout_text(attribute: Any) -> str:
     """Return the text of a layout attribute."""
-    return _text(str(attribute)[len(_PREFIX) : -1], attribute.context)
+    return _text(str(attribute)[len(LAYOUT_PREFIX) : -1], attribute.context)
 
 
 def _text(literal: str, context: Any) -> str:
@@ -168,7 +162,7 @@ class Layouts:
 
     def _parse(self, attribute: Any, location: Any) -> Layout:
         written = str(attribute)
-        if not written.startswith(_PREFIX):
+        if not written.startswith(LAYOUT_PREFIX):
             raise self._source.error(
                 f"'{written}' is no layout", location, hint='write #lego.layout<"OrderBy(...)">'
             )
@@ -178,7 +172,7 @@ class Layouts:
             if not layout.symbols:  # else each operation's own sizes count
                 self.verified(layout, location)
         except LegoError as e:
-            raise self._located(e, text, written[len(_PREFIX) : -1], location) from None
+            raise self._located(e, text, written[len(LAYOUT_PREFIX) : -1], location) from None
         return layout
 
     def _read(self, text: str) -> Layout:

@@ -20,19 +20,20 @@ def check_lowered(kernels: Any, source: Source) -> None:
         LegoError: at the operation.
     """
     for op in operations_in(kernels):
-        is_kernel = "nvvm.kernel" in op.attributes
-        if op.name == "llvm.func" and not (_KERNEL if is_kernel else _IDENTIFIER).fullmatch(
-            name := op.attributes["sym_name"].value
-        ):
+        name = op.name
+        if name == "llvm.func":
+            is_kernel = "nvvm.kernel" in op.attributes
+            symbol = op.attributes["sym_name"].value
+            if not (_KERNEL if is_kernel else _IDENTIFIER).fullmatch(symbol):
+                raise source.error(
+                    f"the name {symbol!r} cannot stand in PTX",
+                    op.location,
+                    hint="kernels, and functions that launch them, have names of ASCII letters, "
+                    "digits, _ and $, no digit first",
+                )
+        elif not name.startswith(("llvm.", "nvvm.")):
             raise source.error(
-                f"the name {name!r} cannot stand in PTX",
-                op.location,
-                hint="kernels, and functions that launch them, have names of ASCII letters, "
-                "digits, _ and $, no digit first",
-            )
-        if op.name.partition(".")[0] not in ("llvm", "nvvm"):
-            raise source.error(
-                f"'{op.name}' is left after the pass pipeline 'nvvm'; LLVM does not know it",
+                f"'{name}' is left after the pass pipeline 'nvvm'; LLVM does not know it",
                 op.location,
                 hint="--emit=nvvm shows what the pipeline makes of the kernels",
             )

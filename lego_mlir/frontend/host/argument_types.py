@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 from lego_mlir.algebra import Layout, OrderBy, Row
@@ -192,6 +193,7 @@ def row_major(sizes: Sequence[Int]) -> tuple[Int, ...]:
     return tuple(steps)
 
 
+@lru_cache(maxsize=1 << 10)
 def _is_row_major(layout: Layout) -> bool:
     """Return whether the tensor lies in memory row-major, whatever tiles it is viewed by."""
     index = [Sym(f"index {k}", 0, construct.sub(n, 1)) for k, n in enumerate(layout.dims)]

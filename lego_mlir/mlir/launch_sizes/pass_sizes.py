@@ -73,8 +73,11 @@ class _Host:
         sizes = {buffer: self._sizes(buffer, kind) for buffer, kind in buffers}
         allocated = [op for op in self._operations() if op.name == _ALLOC]
         sizes |= {op.results[0]: self._sizes_allocated(op) for op in allocated}
-        used = dict.fromkeys(value for op in self._operations() for value in self._used(op))
-        passed = [(value, self._passed(value)) for value in used if _is_computed(value)]
+        computed = {x for op in self._operations() for x in op.results if _is_computed(x)}
+        used: dict[Any, None] = {}
+        if computed:  # kernels of known sizes use none
+            used = dict.fromkeys(value for op in self._operations() for value in self._used(op))
+        passed = [(value, self._passed(value)) for value in used if value in computed]
         for value, argument in passed:
             value.replace_all_uses_with(argument)
         for buffer, kind in buffers:
@@ -93,15 +96,12 @@ class _Host:
 
     # Numbers.
     def _used(self, op: Any) -> Iterator[Any]:
-        """Yield the values of the host that one of its operations uses, or a kernel in it."""
+        """Yield the values that one of the host's operations uses, or a kernel in it."""
         if op.name.startswith(_ARITHMETIC):
             return
         yield from op.operands
         for inner in operations_in(op):
-            for value in inner.operands:
-                block = value.owner if _is_argument(value) else value.owner.operation.block
-                if block == self._body:
-                    yield value
+            yield from inner.operands
 
     def _passed(self, value: Any) -> Any:
         """Return the argument of the host function that a number of the host becomes."""
@@ -268,16 +268,12 @@ def _product(a: Any, b: Any) -> Any:
     return arith.MulIOp(x, y).result
 
 
-def _is_argument(value: Any) -> bool:
-    return isinstance(value, ir.BlockArgument)
-
-
 def _is_memref(value: Any) -> bool:
     return isinstance(value.type, ir.MemRefType)
 
 
 def _is_computed(value: Any) -> bool:
-    """Return whether a value of the host is a number that the host computes."""
-    if _is_argument(value) or value.owner.name == "arith.constant":
+    """Return whether the result of one of the host's operations is a number that it computes."""
+    if value.owner.name == "arith.constant":
         return False
     return isinstance(value.type, ir.IndexType | ir.IntegerType)

@@ -12,8 +12,8 @@ from typing import Any, TypeAlias
 from lego_mlir.algebra import Layout
 from lego_mlir.analysis.distributed import DistributedLayout
 from lego_mlir.mlir.bindings import ir
+from lego_mlir.mlir.encodings import is_shared
 from lego_mlir.mlir.layouts import (
-    is_shared,
     layout_attribute,
     layout_text,
     parsed_shared,

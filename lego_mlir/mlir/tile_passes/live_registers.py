@@ -2,73 +2,99 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import accumulate
-from typing import Any, TypeAlias
+from typing import Any
 
 from lego_mlir.mlir.bindings import ir
-from lego_mlir.mlir.buffer_users import ancestor_in
 
 _REGISTER_BITS = 32
 
-Spans: TypeAlias = dict[Any, tuple[int, int]]
-"""The numbers of operations: of each its own, and the last of those inside it."""
+
+@dataclass(slots=True)
+class _Life:
+    """The life of a value.
+
+    Attributes:
+        registers: that hold it.
+        depth: of the block that defines it.
+        begin: the number of the operation from which on it lives.
+        last: that of the last one that uses it.
+    """
+
+    registers: int
+    depth: int
+    begin: int
+    last: int
 
 
-def spans_in(block: Any) -> Spans:
-    """Return the numbers of the operations in a block, which count from 0 as the text does."""
-    spans: Spans = {}
-
-    def number(block: Any, n: int) -> int:
-        for op in block.operations:
-            first, n = n, n + 1
-            for region in op.operation.regions:
-                for inner in region.blocks:
-                    n = number(inner, n)
-            spans[op.operation] = first, n - 1
-        return n
-
-    number(block, 0)
-    return spans
-
-
-def live_registers(spans: Spans) -> int:
+def live_registers(body: Any) -> int:
     """Return the registers of the values that live where most do, in the order of the text.
 
     A value lives from its definition to its last use, and through a loop that uses it inside. What
     a loop is given ends where the loop begins, and its results begin behind it. Constants need no
     registers.
+
+    Args:
+        body: the block of a kernel.
     """
-    kinds: dict[Any, int] = {}
-    change = [0] * (3 + max((end for _, end in spans.values()), default=0))
-    for op, (first, last) in spans.items():
-        if op.name == "arith.constant":
-            continue
-        for value in op.results:
-            _live(value, last, op.block, spans, change, kinds)
-        for region in op.regions:
-            for block in region.blocks:
-                for argument in block.arguments:
-                    _live(argument, first + 1, block, spans, change, kinds)
+    lives = _Lives()
+    change = [0] * (2 + lives.block(body, 0, 0))
+    for life in lives.found.values():
+        change[life.begin] += life.registers
+        change[life.last + 1] -= life.registers
     return max(accumulate(change))
 
 
-def _live(
-    value: Any, begin: int, block: Any, spans: Spans, change: list[int], kinds: dict[Any, int]
-) -> None:
-    """Add the registers of a value where it begins to live, and subtract them behind its end."""
-    kind = value.type
-    count = kinds.get(kind)
-    if count is None:
-        count = kinds[kind] = _registers(kind)
-    if not count:
-        return
-    last = begin
-    for use in value.uses:
-        user = use.owner.operation
-        around = ancestor_in(block, user)
-        last = max(last, spans[around][0 if around == user else 1])
-    change[begin] += count
-    change[last + 1] -= count
+class _Lives:
+    """Finds the lives of values on one walk, which numbers operations as the text does.
+
+    Attributes:
+        found: the lives so far, by value.
+    """
+
+    def __init__(self) -> None:
+        self.found: dict[Any, _Life] = {}
+        self._kinds: dict[Any, int] = {}
+        self._around: dict[int, list[_Life]] = {}
+
+    def block(self, block: Any, depth: int, number: int) -> int:
+        """Walk over a block; return the number of the operation behind it.
+
+        Args:
+            block: the block.
+            depth: how many operations it is inside of.
+            number: of its first operation.
+        """
+        for op in (each.operation for each in block.operations):
+            first, number = number, number + 1
+            for value in op.operands:
+                life = self.found.get(value)
+                if life is None:
+                    continue
+                if life.depth == depth:
+                    life.last = first
+                else:
+                    self._around.setdefault(life.depth, []).append(life)
+            for region in op.regions:
+                for inner in region.blocks:
+                    for argument in inner.arguments:
+                        self._begin(argument, depth + 1, first + 1)
+                    number = self.block(inner, depth + 1, number)
+            for life in self._around.pop(depth, ()):  # used inside
+                life.last = number - 1
+            if op.name != "arith.constant":
+                for value in op.results:
+                    self._begin(value, depth, number - 1)
+        return number
+
+    def _begin(self, value: Any, depth: int, number: int) -> None:
+        kind = value.type
+        count = self._kinds.get(kind)
+        if count is None:
+            count = self._kinds[kind] = _registers(kind)
+        if count:
+            self.found[value] = _Life(count, depth, number, number)
 
 
 def _registers(kind: Any) -> int:

@@ -20,7 +20,7 @@ multiprocessor.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -46,7 +46,7 @@ from lego_mlir.mlir.lowering.buffers import (
 )
 from lego_mlir.mlir.modules import operations_in
 from lego_mlir.mlir.tile_ir.kernels import TileKernel
-from lego_mlir.mlir.tile_passes.live_registers import Spans, live_registers, spans_in
+from lego_mlir.mlir.tile_passes.live_registers import live_registers
 from lego_mlir.mlir.to_nvvm.shared_memory import LEAST_ALIGNMENT, TargetMemory
 
 
@@ -71,12 +71,13 @@ def plan_shared_memory(kernel: TileKernel) -> None:
     Raises:
         LegoError: they need more than a CTA may have; names the largest.
     """
-    allocs = [op for op in operations_in(kernel.launch) if _is_shared_alloc(op)]
+    inside = list(operations_in(kernel.launch))
+    allocs = [op for op in inside if _is_shared_alloc(op)]
     if not allocs:
         return
-    spans = spans_in(kernel.body)
-    buffers = [_buffer(kernel, op, spans) for op in allocs]
-    offsets = offsets_of([b.lifetime for b in buffers], _free_bytes(kernel, spans))
+    numbers = {op: number for number, op in enumerate(inside)}
+    buffers = [_buffer(kernel, op, numbers) for op in allocs]
+    offsets = offsets_of([b.lifetime for b in buffers], _free_bytes(kernel))
     used = max(at + b.lifetime.size for at, b in zip(offsets, buffers, strict=True))
     if dialect.MIN_SHARED_BYTES in kernel.launch.attributes:
         least = ir.IntegerAttr(kernel.launch.attributes[dialect.MIN_SHARED_BYTES]).value
@@ -104,26 +105,32 @@ def _is_shared_alloc(op: Any) -> bool:
     return op.name == dialect.ALLOC and is_workgroup(op.results[0].type)
 
 
-def _free_bytes(kernel: TileKernel, spans: Spans) -> int:
+def _free_bytes(kernel: TileKernel) -> int:
     """Return the bytes that a CTA may have if as many CTAs run as their registers allow."""
     threads = WARP_THREADS * kernel.warps
-    by_registers = SM_REGISTERS // max(1, live_registers(spans))
+    by_registers = SM_REGISTERS // max(1, live_registers(kernel.body))
     ctas = max(1, min(MAX_SM_THREADS, by_registers) // threads)
     return kernel.target.optin_shared_bytes // ctas - RESERVED_SHARED_BYTES
 
 
-def _buffer(kernel: TileKernel, op: Any, spans: Spans) -> _Buffer:
-    """Return the size and lifetime of an allocation."""
+def _buffer(kernel: TileKernel, op: Any, numbers: Mapping[Any, int]) -> _Buffer:
+    """Return the size and lifetime of an allocation.
+
+    Args:
+        kernel: the kernel.
+        op: the lego.alloc.
+        numbers: of the kernel's operations, in the order of the text.
+    """
     kind = allocated_type(op, kernel.layouts.of(op), kernel.source)
-    uses = [spans[ancestor_in(op.block, user)] for user in users_of(op.results[0])]
-    first = min((start for start, _ in uses), default=0)
+    uses = {ancestor_in(op.block, user) for user in users_of(op.results[0])}
+    first = min(map(numbers.__getitem__, uses), default=0)
     sends = [u for u in users_of(op.results[0]) if u.name == tiles.SEND_PARTS]
     if sends:
         first = 0  # another CTA of the cluster may be there already, and send
-    last = max((end for _, end in uses), default=0)
+    last = max((numbers[use] + sum(1 for _ in operations_in(use)) for use in uses), default=0)
     # Copies into it are on their way when nobody waits, or other CTAs are iterations ahead.
     if dialect.GUARDED in op.attributes or any(map(tiles.has_slots, sends)):
-        first, last = 0, max(end for _, end in spans.values())
+        first, last = 0, len(numbers) - 1
     alignment = dialect.alignment_in(op.attributes, LEAST_ALIGNMENT)
     if not 0 < alignment <= DYNAMIC_ALIGNMENT or alignment & (alignment - 1):
         raise kernel.source.error(

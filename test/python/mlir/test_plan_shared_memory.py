@@ -16,7 +16,7 @@ from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.context import Source
 from lego_mlir.mlir.modules import operations_in
 from lego_mlir.mlir.tile_ir.kernels import TileKernel
-from lego_mlir.mlir.tile_passes.live_registers import live_registers, spans_in
+from lego_mlir.mlir.tile_passes.live_registers import live_registers
 from lego_mlir.mlir.tile_passes.plan_shared_memory import offsets_of, plan_shared_memory
 
 
@@ -191,4 +191,4 @@ func.func @f(%x: memref<64xf32>, %i: index) {
 """
     module: Any = Compilation(Source("t.mlir", text), Options())._parsed
     block = module.body.operations[0].regions[0].blocks[0]
-    assert live_registers(spans_in(block)) == 4 + 1 + 4 + 4, "in the loop: %a, %k, %v and %s"
+    assert live_registers(block) == 4 + 1 + 4 + 4, "in the loop: %a, %k, %v and %s"

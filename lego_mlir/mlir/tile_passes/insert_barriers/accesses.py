@@ -20,7 +20,6 @@ from lego_mlir.mlir.lowering.buffers import bytes_of, is_workgroup, sources_of
 from lego_mlir.mlir.lowering.derivations import derive_index, derive_offset, located
 from lego_mlir.mlir.lowering.indices.index_reader import IndexReader
 from lego_mlir.mlir.lowering.parts_access.checks import check_registers
-from lego_mlir.mlir.modules import operations_in
 from lego_mlir.mlir.tile_ir.kernels import TileKernel
 from lego_mlir.mlir.tile_passes.insert_barriers.elements import Elements, elements
 from lego_mlir.mlir.tile_passes.insert_barriers.regions import UNKNOWN, Access, Region
@@ -69,11 +68,15 @@ _OF_MEMREF = ("memref.load", "memref.store", "memref.atomic_rmw")
 class Accesses:
     """The accesses of the operations of a kernel.
 
+    Args:
+        kernel: the kernel.
+        inside: its operations.
+
     Attributes:
         values: the SSA value of each symbol in the origins of elements.
     """
 
-    def __init__(self, kernel: TileKernel) -> None:
+    def __init__(self, kernel: TileKernel, inside: Sequence[Any]) -> None:
         self._kernel = kernel
         self._reader = IndexReader()
         self.values = self._reader.values
@@ -81,7 +84,6 @@ class Accesses:
         thread = self._reader.read(kernel.thread)
         assert isinstance(thread, Sym), "a CTA has a warp at least"
         self._thread = thread
-        inside = list(operations_in(kernel.launch))
         self._cta = self._rank(inside)
         self._found: dict[Any, list[Access]] = {}
         self._read_indices(inside)

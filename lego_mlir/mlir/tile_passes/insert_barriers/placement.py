@@ -18,6 +18,7 @@ buffers.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -62,7 +63,8 @@ def insert_barriers(kernel: TileKernel) -> None:
     Raises:
         LegoError: one would have to stand where not all threads of a CTA come.
     """
-    placement = _Placement(kernel)
+    inside = list(operations_in(kernel.launch))
+    placement = _Placement(kernel, inside)
     while placement.changed:
         placement.changed = False
         placement.block(kernel.body, {})
@@ -76,21 +78,26 @@ def insert_barriers(kernel: TileKernel) -> None:
                 ir.Operation.create(WARP_BARRIER, operands=[all_lanes])
             else:
                 make_barrier(op)
-    for op in [o for o in operations_in(kernel.launch) if o.name == tiles.END_READS]:
-        op.erase()  # it has no other purpose
+    for op in inside:
+        if op.name == tiles.END_READS:
+            op.erase()  # it has no other purpose
 
 
 class _Placement:
     """The barriers that have been found to be needed.
+
+    Args:
+        kernel: the kernel.
+        inside: its operations.
 
     Attributes:
         before: operations with a barrier before them, and its kind.
         changed: whether the last pass over the kernel has found another one.
     """
 
-    def __init__(self, kernel: TileKernel) -> None:
+    def __init__(self, kernel: TileKernel, inside: Sequence[Any]) -> None:
         self._kernel = kernel
-        self._accesses = Accesses(kernel)
+        self._accesses = Accesses(kernel, inside)
         self._relevant: dict[Any, list[Any]] = {}
         self._divergent: dict[Any, bool] = {}
         self._meetings = Meetings()

@@ -17,6 +17,7 @@ Source: PTX ISA 9.7.19.5 (setmaxnreg), 9.7.13.1 (bar.sync, bar.arrive).
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from lego_mlir.hardware.limits import SM_REGISTERS, WARP_THREADS, WARPGROUP_THREADS, WARPGROUP_WARPS
@@ -38,8 +39,7 @@ def lower_roles(kernel: TileKernel) -> None:
     of_turns = (pipelines.TURN_BEGIN, pipelines.TURN_END)
     kinds = (pipelines.ROLE, *of_turns)
     found = [op for op in operations_in(kernel.launch) if op.name in kinds]
-    roles = [op for op in found if op.name == pipelines.ROLE]
-    turns = [_turns(role) for role in roles]
+    roles, turns = _with_turns(found)
     group: dict[Any, Any] = {}
     for op in found:
         if op.name in of_turns:
@@ -127,10 +127,21 @@ def _lower_role(
 
 
 # Turns.
-def _turns(role: Any) -> int:
-    """Return how many warpgroups of a role take turns, 0 if they do not."""
-    begins = (op for op in operations_in(role) if op.name == pipelines.TURN_BEGIN)
-    return next((pipelines.groups_of(op) for op in begins), 0)
+def _with_turns(found: Iterable[Any]) -> tuple[list[Any], list[int]]:
+    """Return the roles, and of each how many warpgroups take turns; 0 if they do not.
+
+    Args:
+        found: roles, each with the turns inside of it behind it.
+    """
+    roles: list[Any] = []
+    turns: list[int] = []
+    for op in found:
+        if op.name == pipelines.ROLE:
+            roles.append(op)
+            turns.append(0)
+        elif op.name == pipelines.TURN_BEGIN and roles and not turns[-1]:
+            turns[-1] = pipelines.groups_of(op)
+    return roles, turns
 
 
 def _home(kernel: TileKernel, op: Any) -> Any:
