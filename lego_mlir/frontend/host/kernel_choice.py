@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from lego_mlir import runtime
@@ -69,6 +69,26 @@ class KernelChoice(HostFunction):
             self._functions_made[number] = self._makers[number]()
         return self._functions_made[number]
 
+    def around(
+        self,
+        parameters: Mapping[str, Parameter],
+        change: Callable[[HostFunction], HostFunction],
+    ) -> KernelChoice:
+        """Return the choice of functions that are made of this one's.
+
+        Args:
+            parameters: the types of their arguments by name, in order.
+            change: returns a function that is made of another one.
+        """
+
+        def made(maker: Callable[[], HostFunction]) -> HostFunction:
+            return change(maker())
+
+        makers = [partial(made, maker) for maker in self._makers]
+        return KernelChoice(
+            self.name, parameters, self._sizes, self._choose, makers, None, self._explanation
+        )
+
     def explain(self) -> str:
         """Describe which function launches take, and those that were made."""
         made = [self._functions_made[n].explain() for n in sorted(self._functions_made)]
@@ -102,12 +122,14 @@ class KernelChoice(HostFunction):
     ) -> tuple[HostFunction, LaunchClass | None]:
         """Return the function for launches of some sizes, and what its code may rely on.
 
-        A function is made for its multiples: it has no classes of others.
+        A function is made for multiples of the sizes that decide: they make no further classes.
         """
         if isinstance(sizes, LaunchClass) or sizes is None:
             return self.function_for(None), sizes
         function = self.function_for(sizes)
-        return function, replace(function.run_time_sizes.of_sizes(sizes), multiples=())
+        promised = function.run_time_sizes.of_sizes(sizes)
+        further = tuple(name for name in promised.multiples if name not in self._sizes)
+        return function, replace(promised, multiples=further)
 
     @cached_property
     def _repeated(self) -> runtime.RepeatedLaunches:

@@ -46,16 +46,21 @@ class LaunchClass:
     Attributes:
         multiples: names of sizes and strides that are multiples of `MULTIPLE`.
         bounds: by name what a size is at most.
+        least: by name what it is at least: more than the bound before, if there is one.
         is_wide: a tensor may have so many elements that offsets need 64 bits.
     """
 
     multiples: tuple[str, ...] = ()
     bounds: tuple[tuple[str, int], ...] = ()
     is_wide: bool = False
+    least: tuple[tuple[str, int], ...] = ()
 
     def __str__(self) -> str:
         parts = [f"{MULTIPLE} divides {name}" for name in self.multiples]
-        parts += [f"{name} <= {n}" for name, n in self.bounds]
+        least = dict(self.least)
+        for name, most in self.bounds:
+            low = f"{least[name]} <= " if name in least else ""
+            parts.append(f"{low}{name} <= {most}")
         parts += ["offsets of 64 bits"] if self.is_wide else []
         return ", ".join(parts) or "any sizes"
 
@@ -188,7 +193,12 @@ class RunTimeSizes:
             (name, self._bound(name, sizes.get(name, b[-1]))) for name, b in self.bounds.items()
         )
         multiples = tuple(n for n in self.dividing if n in sizes and sizes[n] % MULTIPLE == 0)
-        return LaunchClass(multiples, kept, self._is_wide(sizes))
+        least = tuple(
+            (name, self.bounds[name][place - 1] + 1)
+            for name, bound in kept
+            if name in sizes and (place := self.bounds[name].index(bound))
+        )
+        return LaunchClass(multiples, kept, self._is_wide(sizes), least)
 
     def checked(self, sizes: Mapping[str, int]) -> dict[str, int]:
         """Return sizes by name, as Python's integers.

@@ -191,6 +191,10 @@ def argument_attributes(
             bounds = [known.get(n.name, -1) + 1 if isinstance(n, Sym) else 0 for n in kind.shape]
             if any(bounds):
                 attributes[dialect.BOUNDS] = dialect.bounds_attribute(bounds)
+            known = dict(promised.least)
+            least = [known.get(n.name, 0) if isinstance(n, Sym) else 0 for n in kind.shape]
+            if any(least):
+                attributes[dialect.LEAST] = dialect.bounds_attribute(least)
             if not promised.is_wide:
                 attributes[dialect.ELEMENTS] = ir.IntegerAttr.get(i64, NARROW_ELEMENTS)
             divisors = [_divisor(n) for n in kind.strides or ()]

@@ -17,7 +17,7 @@ from lego_mlir.frontend.operators import Operand, meet_in_shape
 from lego_mlir.frontend.tiles.sizes import is_size
 from lego_mlir.frontend.tiles.tile import Tile, restricted, spread, type_of, warps_of
 from lego_mlir.frontend.values import Value, as_index
-from lego_mlir.index import Int
+from lego_mlir.index import Int, Sym
 from lego_mlir.index.integers import python_integers
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
@@ -73,9 +73,14 @@ class TilePlace:
         """Return where valid elements end that are not the last of the tensor's dimension."""
         whole = self.tensor.dims
         return tuple(
-            None if dim in self.whole or _is_at_least(n, whole[dim]) else n
+            None if dim in self.whole or self._reaches(n, whole[dim]) else n
             for dim, n in zip(self.dims, self.shape, strict=True)
         )
+
+    def _reaches(self, n: int, size: Int) -> bool:
+        """Return whether so many elements are known to be all of a dimension, or more."""
+        most = self.tensor.trace.bounds.get(size.name) if isinstance(size, Sym) else size
+        return isinstance(most, int) and n >= most
 
 
 class TileGrid:

@@ -17,7 +17,7 @@ from lego_mlir.kernels.rows.problem import Argument, taking
 @takes_numpy_integers
 def swiglu(
     rows: int | None,
-    columns: int,
+    columns: int | None,
     dtype: str = "f32",
     *,
     config: RowsConfig | None = None,
@@ -27,7 +27,7 @@ def swiglu(
 
     Args:
         rows: of the matrices; `None` if each launch has its own number.
-        columns: of the matrices.
+        columns: of the matrices; `None` as for rows.
         dtype: element type of all three.
         config: its tiles; by default the heuristic chooses.
         in_place: y may be gate or up.
@@ -41,7 +41,7 @@ def swiglu(
 @takes_numpy_integers
 def geglu(
     rows: int | None,
-    columns: int,
+    columns: int | None,
     dtype: str = "f32",
     *,
     config: RowsConfig | None = None,
@@ -54,7 +54,7 @@ def geglu(
 @takes_numpy_integers
 def soft_cap(
     rows: int | None,
-    columns: int,
+    columns: int | None,
     dtype: str = "f32",
     *,
     cap: float,
@@ -65,7 +65,7 @@ def soft_cap(
 
     Args:
         rows: of the matrices; `None` if each launch has its own number.
-        columns: of the matrices.
+        columns: of the matrices; `None` as for rows.
         dtype: element type of both.
         cap: positive.
         config: its tiles; by default the heuristic chooses.
@@ -90,7 +90,7 @@ def soft_cap(
 @takes_numpy_integers
 def dropout(
     rows: int | None,
-    columns: int,
+    columns: int | None,
     dtype: str = "f32",
     *,
     p: float,
@@ -107,7 +107,7 @@ def dropout(
 
     Args:
         rows: of the matrices; `None` if each launch has its own number.
-        columns: of the matrices.
+        columns: of the matrices; `None` as for rows.
         dtype: element type of arrays.
         p: a probability, less than 1.
         bias: whether there is a bias, with a number for each column.
@@ -145,7 +145,7 @@ def dropout(
 def _gated(
     name: str,
     activation: Callable[[Any], Any],
-    shape: tuple[int | None, int],
+    shape: tuple[int | None, int | None],
     dtype: str,
     config: RowsConfig | None,
     *,

@@ -22,9 +22,17 @@ from dataclasses import replace
 from inspect import Parameter, Signature
 from typing import Any, NamedTuple, TypeAlias
 
-from lego_mlir.algebra import OrderBy, Row
+from lego_mlir.algebra import OrderBy, Row, ceildiv
 from lego_mlir.diagnostics import LegoError
-from lego_mlir.frontend import Kernel, KernelSequence, TensorType, Workspace, kernel, sequence
+from lego_mlir.frontend import (
+    Kernel,
+    KernelChoice,
+    KernelSequence,
+    TensorType,
+    Workspace,
+    kernel,
+    sequence,
+)
 from lego_mlir.index.integers import takes_numpy_integers
 from lego_mlir.kernels.rows.bodies.persistent import (
     PARTIAL_COLUMNS,
@@ -40,10 +48,19 @@ from lego_mlir.kernels.rows.heuristic import (
     count_ctas,
     is_dependent,
 )
-from lego_mlir.kernels.rows.problem import Argument, Function, RowsProblem, Stat
+from lego_mlir.kernels.rows.lengths import RowLengths, bounds_of, multiples_of, of_any_length
+from lego_mlir.kernels.rows.problem import (
+    GROUP_COLUMNS,
+    Argument,
+    Function,
+    RowsProblem,
+    Stat,
+    taking,
+)
 
-RowsKernel: TypeAlias = Kernel | KernelSequence
-"""A kernel; or several, one after the other, where columns are added up."""
+RowsKernel: TypeAlias = Kernel | KernelSequence | KernelChoice
+"""A kernel; several, one after the other, where columns are added up; or one for each class of
+lengths that only the launch knows."""
 
 
 class _Options(NamedTuple):
@@ -61,7 +78,7 @@ _SUM_WARPS = 8
 
 @takes_numpy_integers
 def rows(
-    shape: tuple[int | None, int],
+    shape: tuple[int | None, int | RowLengths | None],
     *,
     name: str,
     arguments: Mapping[str, Argument],
@@ -78,8 +95,8 @@ def rows(
     """Return a kernel on the rows of matrices; with sums of columns several, one after the other.
 
     Args:
-        shape: the sizes of the matrices, rows and columns; rows are `None` for a kernel that
-            takes any number of them.
+        shape: the sizes of the matrices, rows and columns; `None` where only a launch knows one.
+            The kernel of any number of columns is one for each class of lengths (`lengths`).
         name: of the kernel.
         arguments: of the kernel by name, in order, outputs among them.
         load: returns the values of a row in f32, of the arguments: a tile, named `row`, or a dict.
@@ -99,24 +116,71 @@ def rows(
         LegoError: a size or a type is wrong.
     """
     found = {k: Stat(*stat) for k, stat in (stats or {}).items()}
-    problem = RowsProblem(
-        name, *shape, dict(arguments), load, found, finish, results, columns or {}, strided
-    )
     options = _Options(exact_math, in_place)
-    made = _with_config(problem, config or choose(problem), options)
-    if config is None:
-        made.alternatives = lambda: [
-            _with_config(problem, choose(problem, clusters=False), options)
-        ]
-    return made
+
+    def problem_of(columns: int | RowLengths) -> RowsProblem:
+        return RowsProblem(
+            name, shape[0], columns, dict(arguments), load, found, finish, results, sums, strided
+        )
+
+    def made(columns: int | RowLengths) -> Kernel | KernelSequence:
+        problem = problem_of(columns)
+        made = _with_config(problem, config or choose(problem), options)
+        if config is None:
+            made.alternatives = lambda: [
+                _with_config(problem, choose(problem, clusters=False), options)
+            ]
+        return made
+
+    sums = columns or {}
+    if shape[1] is not None:
+        return made(shape[1])
+    return _for_any_length(problem_of, made)
 
 
-def _with_config(problem: RowsProblem, chosen: RowsConfig, options: _Options) -> RowsKernel:
+def _for_any_length(
+    problem_of: Callable[[RowLengths], RowsProblem],
+    made: Callable[[RowLengths], Kernel | KernelSequence],
+) -> KernelChoice:
+    """Return the kernel of rows whose length only the launch knows.
+
+    Args:
+        problem_of: returns what the kernel of a class of lengths computes.
+        made: returns that kernel.
+
+    Raises:
+        LegoError: a size or a type is wrong.
+    """
+    problem = problem_of(RowLengths(multiple=GROUP_COLUMNS))
+    multiples: tuple[int, ...] = (GROUP_COLUMNS,)
+    if not problem.has_groups:
+        problem = problem_of(RowLengths())
+        multiples = multiples_of(max(a.bytes for a in problem.elementwise))
+    parameters = {n: problem.tensor(n) for n in problem.arguments}
+    bounds = bounds_of(has_statistics=not problem.is_elementwise)
+    return of_any_length(problem.name, parameters, made, bounds, multiples)
+
+
+def _with_config(
+    problem: RowsProblem, chosen: RowsConfig, options: _Options
+) -> Kernel | KernelSequence:
     """Return the kernel with a config."""
     if chosen.piece and chosen.rows > 1 and not problem.is_elementwise:
         raise LegoError(
             f"{problem.name}: a CTA reads one row in pieces, not {chosen.rows}",
             hint="RowsConfig(rows=1, warps=8, piece=4, vector=4)",
+        )
+    if problem.is_elementwise and chosen.of_several_rows:
+        raise LegoError(
+            f"{problem.name}: each element is computed by itself, in tiles that a CTA has one of; "
+            f"the config has {', '.join(chosen.of_several_rows)}",
+            hint="RowsConfig(rows=1, warps=4, piece=2, vector=4)",
+        )
+    if chosen.ctas and chosen.piece and not (chosen.stages or problem.column_sums):
+        raise LegoError(
+            f"{problem.name}: persistent CTAs have whole rows, or rows that pass through stages; "
+            f"the config has ctas={chosen.ctas}, piece={chosen.piece} and no stages",
+            hint=f"RowsConfig(rows=1, warps=8, ctas={chosen.ctas}) or stages=2",
         )
     if problem.is_elementwise and not chosen.columns:
         raise LegoError(
@@ -140,12 +204,15 @@ def _row_kernel(problem: RowsProblem, config: RowsConfig, name: str, options: _O
         trace(problem, config, tensors)
 
     arguments = {n: problem.tensor(n) for n in problem.arguments if n not in problem.column_sums}
-    across = -(-problem.columns // config.columns) if problem.is_elementwise else 1
     is_persistent = trace in (persistent_rows, streamed_rows)
-    grid = (config.ctas, 1) if is_persistent else problem.grid(config.rows, across)
-    how = config.describe(problem.columns, is_elementwise=problem.is_elementwise)
+
+    def ctas(rows: Any, columns: Any) -> tuple[Any, Any]:
+        across = ceildiv(columns, config.columns) if problem.is_elementwise else 1
+        return (config.ctas, 1) if is_persistent else (ceildiv(rows, config.rows), across)
+
+    how = config.describe(problem.longest, is_elementwise=problem.is_elementwise)
     options = _of_config(options, config)._replace(pdl=is_dependent(problem, config))
-    return _made(body, name, grid, config.warps, arguments, how, options)
+    return _made(body, name, problem.grid(ctas), config.warps, arguments, how, options)
 
 
 def _trace_of(problem: RowsProblem, config: RowsConfig) -> Callable[..., None]:
@@ -166,23 +233,24 @@ def _with_column_sums(
 
     If a CTA holds whole rows, it adds up its columns beside; otherwise that is a kernel of its own.
     """
-    sums, columns = problem.column_sums, problem.columns
+    sums = problem.column_sums
     is_together = config.ctas > 0
     adding = config if is_together else choose_for_columns(problem)
-    partial = {n: Workspace("f32", (adding.ctas, columns)) for n in sums}
-    pieces = 1 if is_together else -(-columns // adding.columns)
 
     def body(**tensors: Any) -> None:
         trace = streamed_rows if adding.stages else persistent_rows
         trace(problem, adding, tensors, finishes=is_together)
 
+    partial = adding.ctas, problem.size
     arguments = {
-        n: TensorType("f32", OrderBy(Row(*partial[n].shape))) if n in sums else problem.tensor(n)
+        n: TensorType("f32", OrderBy(Row(*partial))) if n in sums else problem.tensor(n)
         for n in problem.arguments
     }
-    grid = (adding.ctas, pieces)
+    grid = problem.grid(
+        lambda _, columns: (adding.ctas, 1 if is_together else ceildiv(columns, adding.columns))
+    )
     how = f"a CTA adds up {adding.columns} columns; {adding.warps} warps"
-    how = config.describe(columns) if is_together else how
+    how = config.describe(problem.longest) if is_together else how
     shared = _of_config(options, adding)
     kernels = [_made(body, f"{problem.name}_sums", grid, adding.warps, arguments, how, shared)]
     if not is_together:  # last, for its output may be an input of the sums
@@ -193,16 +261,17 @@ def _with_column_sums(
         add_partial_sums(tensors, totals)
 
     kinds = {n: problem.tensor(n) for n in sums} | {totals[n]: arguments[n] for n in sums}
-    across = -(-columns // PARTIAL_COLUMNS), 1
     how = f"a CTA adds up {PARTIAL_COLUMNS} columns of the sums of others; {_SUM_WARPS} warps"
     calls = [k.on(**{n: totals[n] for n in sums if n in k.parameters()}) for k in kernels]
     name = f"{problem.name}_total"
+    first = next(iter(sums))
+    across = taking([first], lambda types: ceildiv(types[first].shape[0], PARTIAL_COLUMNS))
     calls.append(_made(total, name, across, _SUM_WARPS, kinds, how, options).on())
     return sequence(
         problem.name,
         calls,
         parameters={n: problem.tensor(n) for n in problem.arguments},
-        workspaces={totals[n]: w for n, w in partial.items()},
+        workspaces={totals[n]: Workspace("f32", partial) for n in sums},
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.hardware.limits import WARP_THREADS
@@ -77,6 +77,15 @@ class RowsConfig:
             )
 
     @property
+    def of_several_rows(self) -> tuple[str, ...]:
+        """What it says of statistics and of CTAs that have several rows, as it was written."""
+        given = {
+            name: getattr(self, name) for name in ("ctas", "ahead", "together", "stages", "masked")
+        }
+        plain = {field.name: field.default for field in fields(self)}
+        return tuple(f"{name}={n}" for name, n in given.items() if n != plain[name])
+
+    @property
     def threads(self) -> int:
         """The threads of a CTA."""
         return self.warps * WARP_THREADS
@@ -124,4 +133,5 @@ class RowsConfig:
         if self.ctas and (self.stages or not self.piece):
             what = "cluster" if self.cluster > 1 else "CTA"
             held += f", {self.ctas} persistent {what}s" + f", {self.ahead} ahead" * (self.ahead > 0)
+            held += ", rows past the last masked" * self.masked
         return f"{held}; {self.warps} warps ({self.reason})"

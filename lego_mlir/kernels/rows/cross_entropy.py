@@ -9,8 +9,9 @@ from typing import Any
 from lego_mlir import frontend as lg
 from lego_mlir.algebra import ceildiv
 from lego_mlir.diagnostics import LegoError
-from lego_mlir.frontend import Kernel, Workspace, kernel, sequence
+from lego_mlir.frontend import KernelChoice, KernelSequence, TensorType, Workspace, kernel, sequence
 from lego_mlir.index.integers import takes_numpy_integers
+from lego_mlir.kernels.rows.bodies.statistics import as_number
 from lego_mlir.kernels.rows.builder import RowsKernel
 from lego_mlir.kernels.rows.builder import rows as rows_kernel
 from lego_mlir.kernels.rows.config import RowsConfig
@@ -29,7 +30,7 @@ _SUM_WARPS = 16
 @takes_numpy_integers
 def cross_entropy(
     rows: int | None,
-    columns: int,
+    columns: int | None,
     dtype: str = "f32",
     *,
     labels: str = "i32",
@@ -49,7 +50,7 @@ def cross_entropy(
 
     Args:
         rows: of the logits; `None` if each launch has its own number.
-        columns: the number of classes.
+        columns: the number of classes; `None` as for rows.
         dtype: element type of the logits.
         labels: element type of the labels, i32 or i64.
         reduction: `none`: the loss of each row, of f32; `sum` or `mean`: one number. The mean is
@@ -66,18 +67,14 @@ def cross_entropy(
         LegoError: a size, a type or an option is wrong.
     """
     _check("cross_entropy", columns, labels, reduction, label_smoothing, soft_cap)
-    share = label_smoothing / columns
 
     def results(v: dict[str, Any]) -> dict[str, Any]:
-        is_class, is_ignored = _kinds(v["labels"], columns, ignore_index)
+        is_class, is_ignored = _kinds(v["labels"], v["columns"], ignore_index)
         lse = lg.log(v["total"]) + v["most"]
-        if rows is None or strided:
-            chosen = v["chosen"]
-        else:
-            chosen = _capped(v["pick"]("logits", v["labels"].to("i32")).to("f32"), soft_cap)
+        chosen = _capped(v["pick"]("logits", v["labels"].to("i32")).to("f32"), soft_cap)
         loss = lse - (1.0 - label_smoothing) * chosen
         if label_smoothing:
-            loss = loss - share * v["logit_sum"]
+            loss = loss - label_smoothing / as_number(v["columns"]) * v["logit_sum"]
         if z_loss:
             loss = loss + z_loss * lse * lse
         loss = lg.where(is_ignored, 0.0, lg.where(is_class, loss, nan))
@@ -86,12 +83,6 @@ def cross_entropy(
     stats = exponentials()
     if label_smoothing:
         stats["logit_sum"] = Stat(lambda row: row)
-    if rows is None or strided:  # gathers take no sizes that only the launch knows
-        stats["chosen"] = Stat(
-            lambda row, column_index, labels: lg.where(
-                column_index == labels.to("i32"), row, lg.zeros_like(row)
-            )
-        )
     arguments = {
         "logits": Argument(dtype),
         "labels": Argument(labels, "row"),
@@ -103,19 +94,13 @@ def cross_entropy(
         arguments=arguments | ({"lse": Argument("f32", "row")} if save else {}),
         load=lambda logits: _capped(logits.to("f32"), soft_cap),
         stats=stats,
-        results=taking(["labels", "pick", *stats], results),
+        results=taking(["labels", "columns", "pick", *stats], results),
         config=config,
         exact_math=dtype == "f32",
         strided=strided,
     )
     if reduction == "none":
         return made
-    if rows is None:
-        raise LegoError(
-            f"cross_entropy: the reduction {reduction!r} needs the number of rows",
-            hint='reduction="none" has a kernel for any number of rows',
-        )
-    assert isinstance(made, Kernel)  # it adds up no columns
 
     def add_up(losses: Any, labels: Any, loss: Any) -> None:
         total = _added_up(losses, lambda tile: tile)
@@ -123,24 +108,29 @@ def cross_entropy(
             total = total / _added_up(labels, lambda tile: _counted(tile, ignore_index))
         loss[0] = total
 
-    kinds = {
-        "losses": typed("f32", str(rows)),
-        "labels": typed(labels, str(rows)),
-        "loss": typed("f32", "1"),
-    }
+    given = made.parameters()
+    losses, one = given["loss"], typed("f32", "1")
+    assert isinstance(losses, TensorType)
+    kinds = {"losses": losses, "labels": given["labels"], "loss": one}
     adding = kernel(grid=1, warps=_SUM_WARPS, parameters=kinds)(add_up)
-    return sequence(
-        "cross_entropy",
-        [made.on(loss="losses"), adding.on()],
-        parameters={**made.parameters(), "loss": kinds["loss"]},
-        workspaces={"losses": Workspace("f32", (rows,))},
-    )
+
+    def followed(computing: Any) -> KernelSequence:
+        return sequence(
+            "cross_entropy",
+            [computing.on(loss="losses"), adding.on()],
+            parameters={**computing.parameters(), "loss": one},
+            workspaces={"losses": Workspace("f32", losses.shape)},
+        )
+
+    if isinstance(made, KernelChoice):
+        return made.around({**given, "loss": one}, followed)
+    return followed(made)
 
 
 @takes_numpy_integers
 def cross_entropy_backward(
     rows: int | None,
-    columns: int,
+    columns: int | None,
     dtype: str = "f32",
     *,
     labels: str = "i32",
@@ -159,7 +149,7 @@ def cross_entropy_backward(
 
     Args:
         rows: of the logits; `None` if each launch has its own number.
-        columns: the number of classes.
+        columns: the number of classes; `None` as for rows.
         dtype: element type of logits and dlogits.
         labels: element type of the labels.
         reduction: as the loss has it: dloss has a number for each row, or one.
@@ -175,15 +165,16 @@ def cross_entropy_backward(
         LegoError: a size, a type or an option is wrong.
     """
     _check("cross_entropy_backward", columns, labels, reduction, label_smoothing, soft_cap)
-    share = label_smoothing / columns
 
-    def finish(row: Any, column_index: Any, labels: Any, lse: Any, dloss: Any) -> dict[str, Any]:
+    def finish(
+        row: Any, column_index: Any, columns: Any, labels: Any, lse: Any, dloss: Any
+    ) -> dict[str, Any]:
         is_class, is_ignored = _kinds(labels, columns, ignore_index)
         scale = lg.where(is_ignored, 0.0, lg.where(is_class, dloss, nan))
         more = scale * (1.0 + 2.0 * z_loss * lse) if z_loss else scale
         slope = lg.exp(row - lse) * more
         if label_smoothing:
-            slope = slope - scale * share
+            slope = slope - scale * (label_smoothing / as_number(columns))
         hit = column_index == labels.to("i32")
         slope = lg.where(hit, slope - (1.0 - label_smoothing) * scale, slope)
         if soft_cap is not None:
@@ -210,27 +201,30 @@ def cross_entropy_backward(
     )
     if reduction != "mean":
         return made
-    assert isinstance(made, Kernel)
 
     def divide(labels: Any, dloss: Any, scale: Any) -> None:
         count = _added_up(labels, lambda tile: _counted(tile, ignore_index))
         scale[0] = dloss[0] / count
 
-    one, several = typed("f32", "1"), made.parameters()["labels"]
-    kinds = {"labels": several, "dloss": one, "scale": one}
+    given, one = made.parameters(), typed("f32", "1")
+    kinds = {"labels": given["labels"], "dloss": one, "scale": one}
     dividing = kernel(grid=1, warps=_SUM_WARPS, parameters=kinds)(divide)
-    return sequence(
-        "cross_entropy_backward",
-        [dividing.on(), made.on(dloss="scale")],
-        parameters=made.parameters(),
-        workspaces={"scale": Workspace("f32", (1,))},
-        in_place=in_place,
-    )
+
+    def preceded(computing: Any) -> KernelSequence:
+        return sequence(
+            "cross_entropy_backward",
+            [dividing.on(), computing.on(dloss="scale")],
+            parameters=computing.parameters(),
+            workspaces={"scale": Workspace("f32", (1,))},
+            in_place=in_place,
+        )
+
+    return made.around(given, preceded) if isinstance(made, KernelChoice) else preceded(made)
 
 
 def _check(
     name: str,
-    columns: int,
+    columns: int | None,
     labels: str,
     reduction: str,
     label_smoothing: float,
@@ -250,7 +244,7 @@ def _check(
         raise LegoError(f"{name}: there are at most 2**31 - 1 classes, not {columns}")
 
 
-def _kinds(labels: Any, columns: int, ignore_index: int) -> tuple[Any, Any]:
+def _kinds(labels: Any, columns: Any, ignore_index: int) -> tuple[Any, Any]:
     """Return whether labels are those of classes, and whether they are those of ignored rows."""
     is_ignored = labels == ignore_index
     return (labels >= 0) & (labels < columns) & ~is_ignored, is_ignored

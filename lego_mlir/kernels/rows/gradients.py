@@ -6,6 +6,7 @@ from typing import Any
 
 from lego_mlir import frontend as lg
 from lego_mlir.index.integers import takes_numpy_integers
+from lego_mlir.kernels.rows.bodies.statistics import mean
 from lego_mlir.kernels.rows.builder import RowsKernel
 from lego_mlir.kernels.rows.builder import rows as rows_kernel
 from lego_mlir.kernels.rows.config import RowsConfig
@@ -15,7 +16,7 @@ from lego_mlir.kernels.rows.problem import Argument, Combination, Function, Stat
 @takes_numpy_integers
 def softmax_backward(
     rows: int | None,
-    columns: int,
+    columns: int | None,
     dtype: str = "f32",
     *,
     config: RowsConfig | None = None,
@@ -26,7 +27,7 @@ def softmax_backward(
 
     Args:
         rows: of the matrices; `None` if each launch has its own number.
-        columns: of the matrices.
+        columns: of the matrices; `None` as for rows.
         dtype: element type of all three.
         config: its tiles; by default the heuristic chooses.
         in_place: dx may be dy or y.
@@ -51,7 +52,7 @@ def softmax_backward(
 @takes_numpy_integers
 def log_softmax_backward(
     rows: int | None,
-    columns: int,
+    columns: int | None,
     dtype: str = "f32",
     *,
     config: RowsConfig | None = None,
@@ -75,7 +76,7 @@ def log_softmax_backward(
 @takes_numpy_integers
 def rmsnorm_backward(
     rows: int | None,
-    columns: int,
+    columns: int | None,
     dtype: str = "f32",
     *,
     weight: str | None = None,
@@ -91,7 +92,7 @@ def rmsnorm_backward(
 
     Args:
         rows: of the matrices; `None` if each launch has its own number.
-        columns: of the matrices, and elements of w.
+        columns: of the matrices, and elements of w; `None` as for rows.
         dtype: element type of x, dy and dx. With a residual, x is prenorm.
         weight: element type of w and dw; by default that of x.
         residual: element type of dprenorm, the last argument, which is added to dx, if there is
@@ -108,8 +109,8 @@ def rmsnorm_backward(
     def scaled(w: Any) -> Any:
         return w.to("f32") + offset if offset else w.to("f32")
 
-    def gradient(normal: Any, slope: Any, w: Any, rstd: Any, dot: Any) -> Any:
-        return rstd * (slope * scaled(w) - normal * (dot * (1 / columns)))
+    def gradient(normal: Any, slope: Any, w: Any, rstd: Any, columns: Any, dot: Any) -> Any:
+        return rstd * (slope * scaled(w) - normal * mean(dot, columns))
 
     arguments = _norm_arguments(dtype, weight or dtype, ["rstd"], ["dw"], residual)
     return rows_kernel(
@@ -129,7 +130,7 @@ def rmsnorm_backward(
 @takes_numpy_integers
 def layernorm_backward(
     rows: int | None,
-    columns: int,
+    columns: int | None,
     dtype: str = "f32",
     *,
     weight: str | None = None,
@@ -143,9 +144,9 @@ def layernorm_backward(
     Otherwise as `rmsnorm_backward`.
     """
 
-    def gradient(normal: Any, slope: Any, w: Any, rstd: Any, sums: Any) -> Any:
+    def gradient(normal: Any, slope: Any, w: Any, rstd: Any, columns: Any, sums: Any) -> Any:
         dot, total = sums
-        means = normal * (dot * (1 / columns)) + total * (1 / columns)
+        means = normal * mean(dot, columns) + mean(total, columns)
         return rstd * (slope * w.to("f32") - means)
 
     arguments = _norm_arguments(dtype, weight or dtype, ["mean", "rstd"], ["dw", "db"], residual)

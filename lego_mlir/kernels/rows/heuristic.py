@@ -94,13 +94,15 @@ def choose(problem: RowsProblem, *, clusters: bool = True) -> RowsConfig:
         problem: the kernel.
         clusters: whether the target has clusters of CTAs.
     """
+    if problem.has_groups:
+        return _choose_for_groups(problem)
     if problem.is_elementwise:
         return _choose_tile(problem)
     if problem.column_sums:
         return _choose_sums(problem, clusters=clusters)
     if problem.finish is None:
         return _choose_read(problem)
-    n, size = problem.columns, _size(problem)
+    n, size = problem.longest, _size(problem)
     if n * size > _MIDDLE_BYTES:
         return _choose_long(problem, clusters=clusters)
     is_short = n * size <= _SHORT_BYTES
@@ -113,7 +115,7 @@ def choose(problem: RowsProblem, *, clusters: bool = True) -> RowsConfig:
 
 def _choose_long(problem: RowsProblem, *, clusters: bool) -> RowsConfig:
     """Return the config of long rows: in pieces, or divided among the CTAs of a cluster."""
-    inputs, n, is_wide = len(problem.loaded_elementwise), problem.columns, _size(problem) >= 4
+    inputs, n, is_wide = len(problem.loaded_elementwise), problem.longest, _size(problem) >= 4
     by_column = len(problem.loaded_by_column)
     stream = None
     if clusters and not problem.column_sums:
@@ -148,7 +150,7 @@ def _fitting_warps(problem: RowsProblem, cluster: int, warps: int) -> int:
 
     The tile of another row would have shorter vectors.
     """
-    n = problem.columns
+    n = problem.longest
     for fitting in range(warps, 2 * warps + 1):
         vectors = cluster * fitting * WARP_THREADS * problem.vector
         if -n % vectors * _WASTE <= n:
@@ -158,7 +160,7 @@ def _fitting_warps(problem: RowsProblem, cluster: int, warps: int) -> int:
 
 def _choose_read(problem: RowsProblem) -> RowsConfig:
     """Return the config of a kernel that only reads rows."""
-    n = problem.columns
+    n = problem.longest
     if n > _READ_HELD:
         return _pieces(problem, _MANY_WARPS, 2, "a row that is only read is not held")
     if n > _READ_WHOLE:
@@ -185,7 +187,7 @@ def _threads(columns: int, held: int) -> int:
 def _whole(problem: RowsProblem, threads: int, warps: int) -> RowsConfig:
     """Return the config of whole rows, each of which so many threads have."""
     while (
-        threads * problem.many_rows < _BUSY_THREADS and threads * problem.vector < problem.columns
+        threads * problem.many_rows < _BUSY_THREADS and threads * problem.vector < problem.longest
     ):
         threads *= 2
     threads = min(threads, _MANY_WARPS * WARP_THREADS)
@@ -201,9 +203,9 @@ def _pieces(
     # Where elements are accessed one by one, as many bytes are under way.
     piece *= MAX_ACCESS_BYTES // max(a.bytes for a in problem.elementwise) // problem.vector
     warps = 1 << (warps - 1).bit_length()
-    while warps > 1 and warps * WARP_THREADS * problem.vector >= 2 * problem.columns:
+    while warps > 1 and warps * WARP_THREADS * problem.vector >= 2 * problem.longest:
         warps //= 2
-    while piece > 1 and piece * warps * WARP_THREADS * problem.vector >= 2 * problem.columns:
+    while piece > 1 and piece * warps * WARP_THREADS * problem.vector >= 2 * problem.longest:
         piece //= 2
     return RowsConfig(1, warps, piece, problem.vector, held=held, reason=reason)
 
@@ -211,17 +213,17 @@ def _pieces(
 def _choose_tile(problem: RowsProblem) -> RowsConfig:
     """Return the config of a kernel that computes each element by itself."""
     piece = max(1, 8 // len(problem.elementwise))
-    is_long = problem.columns > _LONG_TILE
+    is_long = problem.longest > _LONG_TILE
     warps = _WARPS if len(problem.elementwise) < 3 and not is_long else _MOST_WARPS
     elements = piece * problem.vector * warps * WARP_THREADS
-    rows = max(1, elements // max(4, 1 << (problem.columns - 1).bit_length()))
+    rows = max(1, elements // max(4, 1 << (problem.longest - 1).bit_length()))
     return RowsConfig(rows, warps, piece, problem.vector, reason="each element by itself")
 
 
 def _choose_sums(problem: RowsProblem, *, clusters: bool) -> RowsConfig:
     """Return the config of a kernel that adds up columns beside what it computes of rows."""
     size = _size(problem)
-    row = problem.columns * size
+    row = problem.longest * size
     kind = min(2, len(problem.column_sums)), min(4, max(2, size))
     stream = choose_stream(problem) if clusters else None
     if stream is not None:
@@ -252,20 +254,21 @@ def choose_for_columns(problem: RowsProblem) -> RowsConfig:
 
 def is_dependent(problem: RowsProblem, config: RowsConfig) -> bool:
     """Return whether a launch begins while the one ahead of it ends, and waits for that."""
-    columns = config.columns if problem.is_elementwise else problem.columns
+    columns = config.columns if problem.is_elementwise else problem.longest
     size = config.rows * columns * sum(a.bytes for a in problem.elementwise)
-    ctas = problem.many_rows * -(-problem.columns // columns) // config.rows
+    ctas = problem.many_rows * -(-problem.longest // columns) // config.rows
     return size > _CTA_BYTES * config.cluster or ctas <= _FEW_CTAS or config.ctas > 0
 
 
-def choose_for_groups(rows: int, columns: int) -> RowsConfig:
+def _choose_for_groups(problem: RowsProblem) -> RowsConfig:
     """Return the config of a kernel with groups of columns, whose tiles are powers of two."""
-    threads = WARP_THREADS
+    columns, threads = problem.longest, WARP_THREADS
     while threads * 32 < columns and threads < _MOST_WARPS * WARP_THREADS:
         threads *= 2
     warps = max(_WARPS, threads // WARP_THREADS)
     if columns & (columns - 1) == 0 and columns <= threads * _HELD_ELEMENTS:
-        several = min(warps * WARP_THREADS // threads, 1 << (rows - 1).bit_length())
+        most = 1 << (problem.many_rows - 1).bit_length()
+        several = min(warps * WARP_THREADS // threads, most)
         return RowsConfig(several, warps, reason=f"{threads} threads a row")
     is_held = columns <= _held(warps, 1)
     reason = "pieces are powers of two"

@@ -7,6 +7,7 @@ from typing import Any
 
 from lego_mlir import frontend as lg
 from lego_mlir.index.integers import takes_numpy_integers
+from lego_mlir.kernels.rows.bodies.statistics import mean
 from lego_mlir.kernels.rows.builder import RowsKernel
 from lego_mlir.kernels.rows.builder import rows as rows_kernel
 from lego_mlir.kernels.rows.config import RowsConfig
@@ -16,7 +17,7 @@ from lego_mlir.kernels.rows.problem import Argument, Stat
 @takes_numpy_integers
 def rmsnorm(
     rows: int | None,
-    columns: int,
+    columns: int | None,
     dtype: str = "f32",
     *,
     weight: str | None = None,
@@ -37,7 +38,7 @@ def rmsnorm(
 
     Args:
         rows: of the matrices; `None` if each launch has its own number.
-        columns: of the matrices, and elements of w.
+        columns: of the matrices, and elements of w; `None` as for rows.
         dtype: element type of x.
         weight: element type of w; by default that of x.
         out: element type of y; by default that of x.
@@ -54,11 +55,11 @@ def rmsnorm(
     """
     arguments = _matrices(dtype, out, residual, {"w": weight or dtype}, ["rstd"] if save else [])
 
-    def factor(squares: Any) -> Any:
-        return lg.rsqrt(squares * (1 / columns) + epsilon)
+    def factor(squares: Any, columns: Any) -> Any:
+        return lg.rsqrt(mean(squares, columns) + epsilon)
 
-    def finish(row: Any, w: Any, squares: Any) -> dict[str, Any]:
-        scaled = row * factor(squares)
+    def finish(row: Any, w: Any, columns: Any, squares: Any) -> dict[str, Any]:
+        scaled = row * factor(squares, columns)
         weights = w.to("f32") + offset if offset else w.to("f32")
         return {"y": scaled * weights, **_prenorm(row, residual)}
 
@@ -69,7 +70,7 @@ def rmsnorm(
         load=loaded(residual),
         stats={"squares": Stat(lambda row: row * row)},
         finish=finish,
-        results=(lambda squares: {"rstd": factor(squares)}) if save else None,
+        results=(lambda columns, squares: {"rstd": factor(squares, columns)}) if save else None,
         config=config,
         in_place=in_place,
         strided=strided,
@@ -79,7 +80,7 @@ def rmsnorm(
 @takes_numpy_integers
 def layernorm(
     rows: int | None,
-    columns: int,
+    columns: int | None,
     dtype: str = "f32",
     *,
     weight: str | None = None,
@@ -99,14 +100,20 @@ def layernorm(
     columnwise = {"w": weight or dtype, "b": weight or dtype}
     arguments = _matrices(dtype, out, residual, columnwise, ["mean", "rstd"] if save else [])
 
-    def factor(squares: Any) -> Any:
-        return lg.rsqrt(squares * (1 / columns) + epsilon)
+    def factor(squares: Any, columns: Any) -> Any:
+        return lg.rsqrt(mean(squares, columns) + epsilon)
 
-    def centered(row: Any, total: Any) -> Any:
-        return row - total * (1 / columns)
+    def centered(row: Any, columns: Any, total: Any) -> Any:
+        return row - mean(total, columns)
 
-    def finish(row: Any, w: Any, b: Any, total: Any, squares: Any) -> dict[str, Any]:
-        scaled = centered(row, total) * factor(squares)
+    def squared(row: Any, columns: Any, total: Any) -> Any:
+        return centered(row, columns, total) * centered(row, columns, total)
+
+    def results(columns: Any, total: Any, squares: Any) -> dict[str, Any]:
+        return {"mean": mean(total, columns), "rstd": factor(squares, columns)}
+
+    def finish(row: Any, w: Any, b: Any, columns: Any, total: Any, squares: Any) -> dict[str, Any]:
+        scaled = centered(row, columns, total) * factor(squares, columns)
         return {"y": scaled * w.to("f32") + b.to("f32"), **_prenorm(row, residual)}
 
     return rows_kernel(
@@ -114,14 +121,9 @@ def layernorm(
         name="layernorm",
         arguments=arguments,
         load=loaded(residual),
-        stats={
-            "total": Stat(lambda row: row),
-            "squares": Stat(lambda row, total: centered(row, total) * centered(row, total)),
-        },
+        stats={"total": Stat(lambda row: row), "squares": Stat(squared)},
         finish=finish,
-        results=(lambda total, squares: {"mean": total * (1 / columns), "rstd": factor(squares)})
-        if save
-        else None,
+        results=results if save else None,
         config=config,
         in_place=in_place,
         strided=strided,

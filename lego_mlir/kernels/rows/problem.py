@@ -9,12 +9,13 @@ from inspect import Parameter, Signature, signature
 from math import gcd
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-from lego_mlir.algebra import ceildiv
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.frontend import ScalarType, Tensor, TensorType
 from lego_mlir.frontend.dtypes import check_dtype
 from lego_mlir.hardware.dtypes import ELEMENT_BYTES
 from lego_mlir.hardware.limits import MAX_ACCESS_BYTES
+from lego_mlir.index import Int
+from lego_mlir.kernels.rows.lengths import RowLengths
 
 Function: TypeAlias = Callable[..., Any]
 """A function of tiles, which it names: arguments, what is loaded, statistics, indices."""
@@ -29,8 +30,8 @@ GROUP_COLUMNS = 128
 _ROWS, _MANY = "M", 1 << 20
 """The name of a number of rows that the launch knows, and what it is taken for."""
 
-COLUMN_INDEX, ROW_INDEX, PICK, GROUPED, UNIFORM = (
-    "column_index", "row_index", "pick", "grouped", "uniform",
+COLUMN_INDEX, ROW_INDEX, COLUMNS, PICK, GROUPED, UNIFORM = (
+    "column_index", "row_index", "columns", "pick", "grouped", "uniform",
 )  # fmt: skip
 """What every function may name beside the values of its kernel."""
 
@@ -98,7 +99,7 @@ class RowsProblem:
     Attributes:
         name: of the kernel.
         rows: of the matrix; `None` if each launch has its own number.
-        columns: of the matrix.
+        columns: of the matrix; or those that launches of this kernel may have.
         arguments: by name, in order.
         load: returns the row's values by name, of what the arguments have; computed in f32.
         stats: by name, in the order in which they are computed.
@@ -110,7 +111,7 @@ class RowsProblem:
 
     name: str
     rows: int | None
-    columns: int
+    columns: int | RowLengths
     arguments: Mapping[str, Argument]
     load: Function
     stats: Mapping[str, Stat] = field(default_factory=dict)
@@ -121,14 +122,15 @@ class RowsProblem:
 
     def __post_init__(self) -> None:
         for what, n in (("rows", self.rows), ("columns", self.columns)):
-            if (type(n) is not int or n < 1) and not (what == "rows" and n is None):
+            is_open = n is None if what == "rows" else isinstance(n, RowLengths)
+            if not is_open and (type(n) is not int or n < 1):
                 raise LegoError(
                     f"{self.name}: {what} is a positive integer, not {n!r}",
-                    hint="rows=None makes a kernel for any number of rows",
+                    hint="None makes a kernel for any number, which each launch knows",
                 )
         for argument in self.arguments.values():
             check_dtype(argument.dtype)
-            if argument.per == GROUP and self.columns % GROUP_COLUMNS:
+            if argument.per == GROUP and self.divisor % GROUP_COLUMNS:
                 raise LegoError(
                     f"{self.name}: {self.columns} columns are no multiple of {GROUP_COLUMNS}, the "
                     "columns of a group"
@@ -146,12 +148,12 @@ class RowsProblem:
         argument = self.arguments[name]
         if argument.per == LAUNCH:
             return ScalarType(argument.dtype)
-        rows, columns = self.rows_text, self.columns
+        rows, columns = self.rows_text, self.columns_text()
         texts = {
             ELEMENT: f"{rows}, {columns}" + f" : {name}_stride, 1" * self.strided,
             COLUMN: f"{columns}",
             ROW: rows,
-            GROUP: f"{rows}, {columns // GROUP_COLUMNS}",
+            GROUP: f"{rows}, {self.columns_text(GROUP_COLUMNS)}",
             MATRIX: "1",
         }
         return typed(argument.dtype, texts[argument.per])
@@ -161,27 +163,50 @@ class RowsProblem:
         """The number of rows in types of tensors."""
         return _ROWS if self.rows is None else str(self.rows)
 
+    def columns_text(self, divisor: int = 1) -> str:
+        """Return the number of columns, divided by one of its divisors, in types of tensors."""
+        if isinstance(self.columns, RowLengths):
+            return self.columns.text(divisor)
+        return str(self.columns // divisor)
+
+    @property
+    def size(self) -> Int:
+        """The number of columns as a size of tensors."""
+        return self.columns.size if isinstance(self.columns, RowLengths) else self.columns
+
+    @property
+    def longest(self) -> int:
+        """The number of columns, or the greatest that the kernel is made for."""
+        return self.columns.longest if isinstance(self.columns, RowLengths) else self.columns
+
+    @property
+    def divisor(self) -> int:
+        """What is known to divide the number of columns."""
+        return self.columns.multiple if isinstance(self.columns, RowLengths) else self.columns
+
     @property
     def many_rows(self) -> int:
         """The number of rows, or one that keeps the GPU busy."""
         return _MANY if self.rows is None else self.rows
 
-    def grid(self, rows: int, across: int = 1) -> Any:
-        """Return the grid of CTAs that have so many rows each.
+    def grid(self, size: Callable[[Any, Any], Any]) -> Any:
+        """Return a grid.
 
         Args:
-            rows: of a CTA.
-            across: CTAs that have the same rows.
+            size: returns it, of the numbers of rows and columns.
         """
-        if self.rows is not None:
-            return -(-self.rows // rows), across
         first = next(n for n, a in self.arguments.items() if a.per == ELEMENT)
-        return taking([first], lambda types: (ceildiv(types[first].shape[0], rows), across))
+        return taking([first], lambda types: size(*types[first].shape))
 
     @cached_property
     def elementwise(self) -> tuple[Argument, ...]:
         """The arguments that have a number for each element."""
         return tuple(a for a in self.arguments.values() if a.per == ELEMENT)
+
+    @property
+    def has_groups(self) -> bool:
+        """Whether an argument has a number for each group of columns."""
+        return any(a.per == GROUP for a in self.arguments.values())
 
     @property
     def is_elementwise(self) -> bool:
@@ -215,7 +240,7 @@ class RowsProblem:
     def vector(self) -> int:
         """The most elements of a row that one access of every such argument may take."""
         widest = MAX_ACCESS_BYTES // max(a.bytes for a in self.elementwise)
-        return gcd(widest, self.columns)
+        return gcd(widest, self.divisor)
 
     @cached_property
     def passes(self) -> tuple[tuple[str, ...], ...]:

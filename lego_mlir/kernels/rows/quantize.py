@@ -8,10 +8,10 @@ from lego_mlir import frontend as lg
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.index import maximum
 from lego_mlir.index.integers import takes_numpy_integers
+from lego_mlir.kernels.rows.bodies.statistics import mean
 from lego_mlir.kernels.rows.builder import RowsKernel
 from lego_mlir.kernels.rows.builder import rows as rows_kernel
 from lego_mlir.kernels.rows.config import RowsConfig
-from lego_mlir.kernels.rows.heuristic import choose_for_groups
 from lego_mlir.kernels.rows.norms import loaded
 from lego_mlir.kernels.rows.problem import Argument, Stat, taking
 
@@ -25,7 +25,7 @@ _SMALLEST = 2.0**-100
 @takes_numpy_integers
 def rmsnorm_quantized(
     rows: int | None,
-    columns: int,
+    columns: int | None,
     dtype: str = "bf16",
     *,
     out: str = "f8E4M3FN",
@@ -42,7 +42,7 @@ def rmsnorm_quantized(
 
     Args:
         rows: of the matrices; `None` if each launch has its own number.
-        columns: of the matrices, and elements of w.
+        columns: of the matrices, and elements of w; `None` as for rows.
         dtype: element type of x.
         out: element type of y: f8E4M3FN, f8E5M2, or i8, which is rounded to the nearest.
         per: what has a scale, of f32: a `row`, or a `group` of 128 columns of a row.
@@ -63,7 +63,7 @@ def rmsnorm_quantized(
         raise LegoError(f"rmsnorm_quantized: a 'row' or a 'group' has a scale, not {per!r}")
 
     def normalized(v: dict[str, Any]) -> Any:
-        return v["row"] * lg.rsqrt(v["squares"] * (1 / columns) + epsilon) * v["w"].to("f32")
+        return v["row"] * lg.rsqrt(mean(v["squares"], v["columns"]) + epsilon) * v["w"].to("f32")
 
     def finish(v: dict[str, Any]) -> dict[str, Any]:
         values = normalized(v)
@@ -76,12 +76,10 @@ def rmsnorm_quantized(
         y = _rounded(groups * (LARGEST[out] / most), out)
         return found | {"y": y, "scale": most * (1 / LARGEST[out])}
 
-    names = ["row", "w", "squares"]
+    names = ["row", "w", "columns", "squares"]
     stats = {"squares": Stat(lambda row: row * row)}
     if per == "row":
         stats["most"] = Stat(taking(names, lambda v: lg.abs(normalized(v))), "max")
-    else:
-        config = config or choose_for_groups(rows or columns, columns)
     arguments = {"x": Argument(dtype)}
     arguments |= {} if residual is None else {"residual": Argument(residual)}
     arguments |= {"w": Argument(weight or dtype, "column"), "y": Argument(out)}

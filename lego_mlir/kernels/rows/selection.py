@@ -6,13 +6,21 @@ from math import inf
 from typing import Any
 
 from lego_mlir import frontend as lg
+from lego_mlir.algebra import ceildiv
 from lego_mlir.diagnostics import LegoError
-from lego_mlir.frontend import Kernel, kernel
+from lego_mlir.frontend import Kernel, KernelChoice, kernel
 from lego_mlir.hardware.limits import WARP_THREADS
 from lego_mlir.index.integers import takes_numpy_integers
+from lego_mlir.kernels.rows.bodies.piece import divided
 from lego_mlir.kernels.rows.builder import RowsKernel
 from lego_mlir.kernels.rows.builder import rows as rows_kernel
 from lego_mlir.kernels.rows.config import RowsConfig
+from lego_mlir.kernels.rows.lengths import (
+    RowLengths,
+    multiples_of,
+    of_any_length,
+    powers_of_two,
+)
 from lego_mlir.kernels.rows.problem import Argument, Combination, RowsProblem, Stat, typed
 
 _HELD, _MOST_WARPS = 8, 8
@@ -24,11 +32,14 @@ _SORTED, _LEAST_WARPS, _SORTING_WARPS = 8, 2, 16
 _NOWHERE = (1 << 31) - 1
 """The index of no element."""
 
+_MOST_SORTED = 8192
+"""The longest rows that are sorted where only the launch knows how long they are."""
+
 
 @takes_numpy_integers
 def argmax(
     rows: int | None,
-    columns: int,
+    columns: int | None,
     dtype: str = "f32",
     *,
     config: RowsConfig | None = None,
@@ -39,7 +50,7 @@ def argmax(
 
     Args:
         rows: of x; `None` if each launch has its own number.
-        columns: of x.
+        columns: of x; `None` as for rows.
         dtype: element type of x. The index is of i32, the greatest element of f32.
         config: its tiles; by default the heuristic chooses.
 
@@ -79,17 +90,17 @@ def _first(a: Any, b: Any) -> Any:
 @takes_numpy_integers
 def cumsum(
     rows: int | None,
-    columns: int,
+    columns: int | None,
     dtype: str = "f32",
     *,
     out: str | None = None,
     in_place: bool = False,
-) -> Kernel:
+) -> Kernel | KernelChoice:
     """Return a kernel `(x, y)`: y is the sum of each row's elements up to each one, added in f32.
 
     Args:
         rows: of the matrices; `None` if each launch has its own number.
-        columns: of the matrices.
+        columns: of the matrices; `None` as for rows.
         dtype: element type of x.
         out: element type of y; by default that of x.
         in_place: y may be x.
@@ -98,49 +109,58 @@ def cumsum(
         LegoError: a size or a type is wrong.
     """
     arguments = {"x": Argument(dtype), "y": Argument(out or dtype)}
-    problem = RowsProblem("cumsum", rows, columns, arguments, load=lambda x: x)
-    warps = min(_MOST_WARPS, max(1, columns // (_HELD * WARP_THREADS)))
-    width = min(columns, warps * WARP_THREADS * _HELD * 2)
-    whole, rest = divmod(columns, width)
 
-    def cumsum(x: Any, y: Any) -> None:
-        row = lg.block_id()
+    def made(columns: int | RowLengths) -> Kernel:
+        problem = RowsProblem("cumsum", rows, columns, arguments, load=lambda x: x)
+        longest = problem.longest
+        warps = min(_MOST_WARPS, max(1, longest // (_HELD * WARP_THREADS)))
+        width = min(longest, warps * WARP_THREADS * _HELD * 2)
 
-        def add(number: Any, before: Any) -> Any:
-            sums = lg.cumsum(x.tile(1, width)[row, number].to("f32"), axis=1) + before
-            y.tile(1, width)[row, number] = sums.to(out or dtype)
-            is_last = lg.iota((1, width), 1) == width - 1
-            last: Any = lg.where(is_last, sums, 0.0)
-            return lg.sum(last, axis=1, keepdims=True)
+        def cumsum(x: Any, y: Any) -> None:
+            row = lg.block_id()
 
-        before = lg.fold(whole, lg.zeros((1, 1), "f32"))(add)
-        if rest:
-            add(whole, before)
+            def add(number: Any, before: Any) -> Any:
+                sums = lg.cumsum(x.tile(1, width)[row, number].to("f32"), axis=1) + before
+                y.tile(1, width)[row, number] = sums.to(out or dtype)
+                is_last = lg.iota((1, width), 1) == width - 1
+                last: Any = lg.where(is_last, sums, 0.0)
+                return lg.sum(last, axis=1, keepdims=True)
 
-    return kernel(
-        grid=problem.grid(1),
-        warps=warps,
-        parameters={name: problem.tensor(name) for name in arguments},
-        in_place=in_place,
-    )(cumsum)
+            whole, has_rest = divided(x.shape[1], width)
+            before = lg.fold(whole, lg.zeros((1, 1), "f32"))(add)
+            if has_rest:
+                add(whole, before)
+
+        return kernel(
+            grid=problem.grid(lambda rows, _: rows),
+            warps=warps,
+            parameters={name: problem.tensor(name) for name in arguments},
+            in_place=in_place,
+        )(cumsum)
+
+    if columns is not None:
+        return made(columns)
+    multiples = multiples_of(max(a.bytes for a in arguments.values()))
+    whole = powers_of_two(16, _MOST_WARPS * WARP_THREADS * _HELD * 2)
+    return of_any_length("cumsum", made(RowLengths()).parameters(), made, whole, multiples)
 
 
 @takes_numpy_integers
 def topk(
     rows: int | None,
-    columns: int,
+    columns: int | None,
     dtype: str = "f32",
     *,
     k: int,
     softmax: bool = False,
-) -> Kernel:
+) -> Kernel | KernelChoice:
     """Return a kernel `(x, values, index)`: the k greatest elements of each row, in order.
 
     Of equal elements those at lower indices come first; NaN is greater than all numbers.
 
     Args:
         rows: of the matrices; `None` if each launch has its own number.
-        columns: of x, as many as the registers of a CTA hold.
+        columns: of x, as many as the registers of a CTA hold; `None` as for rows, of up to 8192.
         dtype: element type of x and values. The indices are of i32.
         k: how many, at most `columns`.
         softmax: whether the values become those of softmax among them.
@@ -148,29 +168,43 @@ def topk(
     Raises:
         LegoError: a size or a type is wrong.
     """
-    if type(k) is not int or type(columns) is not int or not 1 <= k <= columns:
-        raise LegoError(f"topk: k is a number from 1 to the {columns} columns, not {k!r}")
-    problem = RowsProblem("topk", rows, columns, {"x": Argument(dtype)}, load=lambda x: x)
-    threads = max(1, 1 << (-(-columns // _SORTED) - 1).bit_length())
-    warps = min(_SORTING_WARPS, max(_LEAST_WARPS, threads // WARP_THREADS))
-    held = max(1, warps * WARP_THREADS // threads)
+    if type(k) is not int or k < 1 or (type(columns) is int and k > columns):
+        most = "on" if columns is None else f"to the {columns} columns"
+        raise LegoError(f"topk: k is a number from 1 {most}, not {k!r}")
+    arguments = {"x": Argument(dtype)}
 
-    def topk(x: Any, values: Any, index: Any) -> None:
-        block = lg.block_id()
-        found: Any
-        found, places = lg.topk(x.tile(held, columns)[block, 0].to("f32"), k, axis=1)
-        if softmax:
-            found = lg.exp(found - lg.max(found, axis=1, keepdims=True))
-            found = found * (1.0 / lg.sum(found, axis=1, keepdims=True))
-        values.tile(held, k)[block, 0] = found.to(dtype)
-        index.tile(held, k)[block, 0] = places
+    def made(columns: int | RowLengths) -> Kernel:
+        problem = RowsProblem("topk", rows, columns, arguments, load=lambda x: x)
+        longest = problem.longest
+        threads = max(1, 1 << (-(-longest // _SORTED) - 1).bit_length())
+        warps = min(_SORTING_WARPS, max(_LEAST_WARPS, threads // WARP_THREADS))
+        held = max(1, warps * WARP_THREADS // threads)
 
-    return kernel(
-        grid=problem.grid(held),
-        warps=warps,
-        parameters={
-            "x": problem.tensor("x"),
-            "values": typed(dtype, f"{problem.rows_text}, {k}"),
-            "index": typed("i32", f"{problem.rows_text}, {k}"),
-        },
-    )(topk)
+        def topk(x: Any, values: Any, index: Any) -> None:
+            block = lg.block_id()
+            found: Any
+            found, places = lg.topk(x.tile(held, longest)[block, 0].to("f32"), k, axis=1)
+            if softmax:
+                found = lg.exp(found - lg.max(found, axis=1, keepdims=True))
+                found = found * (1.0 / lg.sum(found, axis=1, keepdims=True))
+            values.tile(held, k)[block, 0] = found.to(dtype)
+            index.tile(held, k)[block, 0] = places
+
+        return kernel(
+            grid=problem.grid(lambda rows, _: ceildiv(rows, held)),
+            warps=warps,
+            parameters={
+                "x": problem.tensor("x"),
+                "values": typed(dtype, f"{problem.rows_text}, {k}"),
+                "index": typed("i32", f"{problem.rows_text}, {k}"),
+            },
+        )(topk)
+
+    if columns is not None:
+        return made(columns)
+    classes = powers_of_two(max(_SORTED, k), _MOST_SORTED)
+    if not classes:
+        raise LegoError(f"topk: k is at most {_MOST_SORTED} of rows of any length, not {k}")
+    multiples = multiples_of(arguments["x"].bytes)
+    parameters = made(RowLengths()).parameters()
+    return of_any_length("topk", parameters, made, classes, multiples, (k, classes[-1]))

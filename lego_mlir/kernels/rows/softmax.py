@@ -16,7 +16,7 @@ from lego_mlir.kernels.rows.problem import Argument, Stat
 @takes_numpy_integers
 def softmax(
     rows: int | None,
-    columns: int,
+    columns: int | None,
     dtype: str = "f32",
     *,
     out: str | None = None,
@@ -30,7 +30,7 @@ def softmax(
 
     Args:
         rows: of the matrices; `None` if each launch has its own number.
-        columns: of the matrices.
+        columns: of the matrices; `None` as for rows.
         dtype: element type of x.
         out: element type of y; by default that of x.
         config: its tiles; by default the heuristic chooses.
@@ -57,7 +57,7 @@ def softmax(
 @takes_numpy_integers
 def log_softmax(
     rows: int | None,
-    columns: int,
+    columns: int | None,
     dtype: str = "f32",
     *,
     out: str | None = None,

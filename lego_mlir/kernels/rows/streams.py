@@ -77,7 +77,7 @@ def choose_stream(problem: RowsProblem) -> RowsConfig | None:
     widest = max(a.bytes for a in problem.elementwise)
     if problem.strided or problem.vector * widest < MAX_ACCESS_BYTES:
         return None
-    row = problem.columns * widest
+    row = problem.longest * widest
     stream = next((s for s in _streams(problem, is_wide=widest >= 4) if row > s.beyond), None)
     if stream is None:
         return None
@@ -85,9 +85,9 @@ def choose_stream(problem: RowsProblem) -> RowsConfig | None:
     while row > cluster * stream.warps * WARP_THREADS * stream.held:
         cluster *= 2
     vectors, piece = problem.vector * stream.warps * WARP_THREADS * cluster, stream.piece
-    while piece > 1 and -problem.columns % (piece * vectors) * _WASTE > problem.columns:
+    while piece > 1 and -problem.longest % (piece * vectors) * _WASTE > problem.longest:
         piece //= 2
-    columns = -(-problem.columns // (piece * vectors)) * piece * vectors // cluster
+    columns = -(-problem.longest // (piece * vectors)) * piece * vectors // cluster
     stage = columns * sum(a.bytes for a in inputs)
     per_sm = _SM_WARPS // stream.warps
     if cluster > MAX_CLUSTER_CTAS or _STAGES * stage * per_sm > _SHARED_BYTES:

@@ -159,6 +159,8 @@ PING_PONG = "lego.ping_pong"
 BOUNDS = "lego.bounds"
 """For each result, an index, an exclusive upper bound, or 0 where none is known. On a scf.for the
 bounds hold for the values that it carries, too. On an argument: for each size of its buffer."""
+LEAST = "lego.least"
+"""On an argument: for each size of its buffer the least value, or 0 where none is known."""
 CLAIM = "lego.claim"
 """A range that the program claims for an operand or a result: `mlir.lowering.indices.claims`."""
 DIVERGENT = "lego.divergent"

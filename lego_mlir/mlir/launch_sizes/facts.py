@@ -101,6 +101,10 @@ def _facts_of(argument: Any) -> Iterator[PromisedFact]:
         if bound:
             says = f"but {dialect.BOUNDS} says that it is {bound - 1} at most"
             yield PromisedFact(size, size.with_operator("<", number(bound)), says)
+    for size, least in zip(sizes, promises.least, strict=False):
+        if least:
+            says = f"but {dialect.LEAST} says that it is {least} at least"
+            yield PromisedFact(size, size.with_operator(">=", number(least)), says)
     given = _strides(position, kind)
     for stride, divisor in zip(given, promises.stride_divisors, strict=False):
         if divisor > 1:

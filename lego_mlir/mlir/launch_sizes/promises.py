@@ -2,6 +2,7 @@
 
     %x: memref<?x?xf32, strided<[?, 1]>> {
         lego.bounds = array<i64: 0, 8193>,               the size along dimension 1 is below 8193
+        lego.least = array<i64: 0, 4097>,                and 4097 at least
         lego.elements = 2147418112 : i64,                so is every offset, counted in elements
         lego.stride_divisors = array<i64: 16, 1>}        16 divides the stride along dimension 0
 
@@ -21,16 +22,25 @@ from lego_mlir.mlir.context import Source
 from lego_mlir.mlir.launch_sizes.hoist_sizes import DIM, METADATA
 from lego_mlir.mlir.launch_sizes.strided import is_dense
 
+_LISTS = {
+    dialect.BOUNDS: ("bounds", 0),
+    dialect.LEAST: ("least", 0),
+    dialect.STRIDE_DIVISORS: ("stride_divisors", 1),
+}
+"""Attributes with a number for each dimension: what `Promises` calls it, and the least number."""
+
 
 @dataclass(frozen=True, slots=True)
 class Promised:
     """What is promised of one size or stride.
 
     Attributes:
+        low: the least value.
         high: the greatest value, `None` if there is none.
         divisor: what divides it.
     """
 
+    low: int = 0
     high: int | None = None
     divisor: int = 1
 
@@ -48,22 +58,25 @@ class Promises:
         bounds: for each dimension the exclusive upper bound of its size, 0 where there is none.
         elements: the exclusive upper bound of offsets in the buffer, 0 where there is none.
         stride_divisors: for each dimension what divides its stride.
+        least: for each dimension the least value of its size.
     """
 
     bounds: tuple[int, ...] = ()
     elements: int = 0
     stride_divisors: tuple[int, ...] = ()
+    least: tuple[int, ...] = ()
 
     def of_size(self, dim: int) -> Promised:
         """Return what is promised of a size."""
         bound = self.bounds[dim] if self.bounds else 0
         limits = [limit - 1 for limit in (bound, self.elements) if limit]
-        return Promised(min(limits, default=None))
+        low = self.least[dim] if self.least else 0
+        return Promised(low, min(limits, default=None))
 
     def of_stride(self, dim: int) -> Promised:
         """Return what is promised of a stride."""
         divisor = self.stride_divisors[dim] if self.stride_divisors else 1
-        return Promised(self.elements - 1 if self.elements else None, divisor)
+        return Promised(0, self.elements - 1 if self.elements else None, divisor)
 
 
 def is_open(kind: Any) -> bool:
@@ -112,7 +125,7 @@ def check_promises(func: Any, source: Source) -> None:
     for number, attrs in enumerate(ir.ArrayAttr(func.attributes["arg_attrs"])):
         entries = {entry.name: entry.attr for entry in ir.DictAttr(attrs)}
         rank = ir.MemRefType(kinds[number]).rank if isinstance(kinds[number], ir.MemRefType) else -1
-        for name, least in ((dialect.BOUNDS, 0), (dialect.STRIDE_DIVISORS, 1)):
+        for name, (_, least) in _LISTS.items():
             if name in entries and not _is_list(entries[name], rank, least):
                 raise source.error(
                     f"{name} of argument {number} has an integer from {least} on for each of the "
@@ -142,7 +155,7 @@ def _is_positive(attribute: Any, rank: int) -> bool:
 
 def _read(attributes: Mapping[str, Any]) -> Promises:
     found: dict[str, Any] = {}
-    for name, field in ((dialect.BOUNDS, "bounds"), (dialect.STRIDE_DIVISORS, "stride_divisors")):
+    for name, (field, _) in _LISTS.items():
         if name in attributes:
             found[field] = tuple(ir.DenseI64ArrayAttr(attributes[name]))
     if dialect.ELEMENTS in attributes:

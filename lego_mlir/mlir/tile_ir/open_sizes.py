@@ -17,7 +17,7 @@ from lego_mlir.index import Sym
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.dialect import tile_operations as tiles
-from lego_mlir.mlir.launch_sizes.promises import promised, promises_of
+from lego_mlir.mlir.launch_sizes.promises import Promised, promised, promises_of
 from lego_mlir.mlir.launch_sizes.strided import has_strides
 from lego_mlir.mlir.layouts import Layouts, symbols_of
 from lego_mlir.mlir.lowering.indices.index_reader import IndexReader, table_range
@@ -66,8 +66,8 @@ def read_sizes(kernel: Any, layouts: Layouts, reader: IndexReader) -> None:
             _, known = divisors.setdefault(value, (symbol.name, set()))
             known |= {d for d in symbol.divisors if isinstance(d, int)}
     for value, (name, known) in divisors.items():
-        promise = promised(value)
-        low, high = 1, None if promise is None else promise.high
+        promise = promised(value) or Promised()
+        low, high = max(1, promise.low), promise.high
         if dialect.made_by(value, dialect.TABLE):
             low, high = table_range(value.owner)
         reader.define(value, reader.symbol(value, name, low, high, frozenset(known)))

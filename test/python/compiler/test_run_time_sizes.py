@@ -93,6 +93,10 @@ def test_promises_are_checked() -> None:
     artifact = compiled(text.replace("PROMISED", "lego.alignment = 4 : i64"))
     with pytest.raises(LegoError, match=r"'x'.* 5, but lego.bounds says that it is 4 at most"):
         launch(artifact, np.zeros((5, 8), np.float32), np.zeros((5, 8), np.float32), device="sim")
+    text = SHIFT.replace("PROMISED", "lego.least = array<i64: 6, 0>", 1)
+    artifact = compiled(text.replace("PROMISED", "lego.alignment = 4 : i64"))
+    with pytest.raises(LegoError, match=r"'x'.* 5, but lego.least says that it is 6 at least"):
+        launch(artifact, np.zeros((5, 8), np.float32), np.zeros((5, 8), np.float32), device="sim")
     text = SHIFT.replace("PROMISED", "lego.stride_divisors = array<i64: 16, 1>", 1)
     artifact = compiled(text.replace("PROMISED", "lego.alignment = 4 : i64"))
     x = np.zeros((2, 33), np.float32)
@@ -104,6 +108,7 @@ def test_promises_are_checked() -> None:
     ("given", "message"),
     [
         ("lego.bounds = array<i64: 5>", "lego.bounds of argument 0"),
+        ("lego.least = array<i64: -1, 0>", "lego.least of argument 0"),
         ("lego.elements = 0 : i64", "lego.elements of argument 0"),
         ("lego.stride_divisors = array<i64: 0, 1>", "lego.stride_divisors of argument 0"),
         ('lego.bounds = "5"', "lego.bounds of argument 0"),

@@ -39,7 +39,7 @@ def persistent_rows(
     wait for its load. `config.together` iterations have statistics in one round trip.
     """
     first, number = lg.block_id("x"), 0 if finishes else lg.block_id("y")
-    shape = config.rows, problem.columns if finishes else config.columns
+    shape = config.rows, problem.longest if finishes else config.columns
     functions, all_rows = problem.column_sums, config.rows * config.ctas
     rows = tensors[problem.loaded_elementwise[0]].shape[0]
     unrolled = max(1, config.ahead)
@@ -105,7 +105,7 @@ def streamed_rows(
     masked. Otherwise each CTA has the iterations of its own rows, which need no masks.
     """
     first, rows = lg.block_id("x"), tensors[problem.loaded_elementwise[0]].shape[0]
-    functions, count = problem.column_sums, config.count(problem.columns)
+    functions, count = problem.column_sums, config.count(problem.longest)
     ahead = [n for n in problem.loaded_by_row if problem.arguments[n].per == words.ROW]
     is_ragged = config.masked and (problem.rows is None or problem.rows % config.ctas > 0)
 

@@ -82,6 +82,8 @@ class Piece:
             return self._shaped(lg.iota((1, columns), 1)) + self._number * columns
         if name == words.ROW_INDEX:
             return self._by_row(lg.arange(rows)) + self._row * rows
+        if name == words.COLUMNS:
+            return row_length(self._problem, self._tensors)
         if name == words.PICK:
             return self._pick
         if name == words.GROUPED:
@@ -129,12 +131,28 @@ class Piece:
 
     def _pick(self, name: str, column: Any) -> Any:
         """Return the elements of an argument at a column of each row; those elsewhere are 0."""
-        columns, rows = self._problem.columns, self._rows
+        columns, rows = row_length(self._problem, self._tensors), self._rows
         at = lg.restrict(column, (column >= 0) & (column < columns)).reshape(rows)
         line = lg.arange(rows) + self._row * rows
         tensor = self._tensors[name]
         found = tensor[lg.restrict(line, line < tensor.shape[0]), at]
         return self._by_row(lg.fill(found, 0))
+
+
+def row_length(problem: RowsProblem, tensors: Mapping[str, Any]) -> Any:
+    """Return the number of columns: a number, or an index where only the launch knows it."""
+    first = next(n for n, a in problem.arguments.items() if a.per == words.ELEMENT)
+    return tensors[first].shape[1]
+
+
+def divided(columns: Any, width: int) -> tuple[Any, bool]:
+    """Return how many whole pieces a row has, and whether there is one of what is left.
+
+    There is one of a row whose length only the launch knows, maybe without columns.
+    """
+    if isinstance(columns, int):
+        return columns // width, columns % width > 0
+    return columns // width, True
 
 
 def as_dtype(tile: Any, dtype: str) -> Any:

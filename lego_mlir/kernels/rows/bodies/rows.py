@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from lego_mlir import frontend as lg
-from lego_mlir.kernels.rows.bodies.piece import Piece, Values
+from lego_mlir.kernels.rows.bodies.piece import Piece, Values, divided, row_length
 from lego_mlir.kernels.rows.bodies.statistics import (
     across_threads,
     across_together,
@@ -28,7 +28,7 @@ from lego_mlir.kernels.rows.problem import RowsProblem, Stat, terms_of
 
 def whole_rows(problem: RowsProblem, config: RowsConfig, tensors: Mapping[str, Any]) -> None:
     """Trace a CTA that holds whole rows in registers."""
-    shape = config.rows, problem.columns
+    shape = config.rows, problem.longest
     piece = Piece(problem, shape, tensors, lg.block_id(), 0)
     for name in problem.loaded_by_column if config.ahead else ():
         piece.value(name)
@@ -72,18 +72,19 @@ def rows_in_pieces(problem: RowsProblem, config: RowsConfig, tensors: Mapping[st
     def at(number: Any) -> Piece:
         return Piece(problem, config.shape, tensors, row, number)
 
+    whole, has_rest = divided(row_length(problem, tensors), config.columns)
     if config.held:
-        held = [at(number) for number in range(config.count(problem.columns))]
+        held = [at(number) for number in range(config.count(problem.longest))]
         if config.cluster > 1:
             finish_pieces(problem, held, config)
             return
         stats = _of_held(problem, held, config)
     else:
         held = []
-        stats = _of_read(problem, at, config)
+        stats = _of_read(problem, at, config, whole, has_rest=has_rest)
     if problem.finish is not None:
         finish = problem.finish
-        for piece in held or _read(at, problem.columns, config.columns):
+        for piece in held or _read(at, whole, has_rest=has_rest):
             piece.store(piece.call(finish, with_terms(problem, piece, stats)))
     if problem.results is not None:
         piece = at(0)
@@ -145,10 +146,16 @@ def _of_held(problem: RowsProblem, held: Sequence[Piece], config: RowsConfig) ->
     return stats
 
 
-def _of_read(problem: RowsProblem, at: Callable[[Any], Piece], config: RowsConfig) -> Values:
-    """Return the statistics of a row that each pass reads."""
+def _of_read(
+    problem: RowsProblem,
+    at: Callable[[Any], Piece],
+    config: RowsConfig,
+    whole: Any,
+    *,
+    has_rest: bool,
+) -> Values:
+    """Return the statistics of a row that each pass reads; pieces as those of `divided`."""
     stats: Values = {}
-    whole, rest = divmod(problem.columns, config.columns)
     for together in problem.passes:
         chosen = {name: problem.stats[name] for name in together}
 
@@ -158,18 +165,17 @@ def _of_read(problem: RowsProblem, at: Callable[[Any], Piece], config: RowsConfi
             return flat(added(chosen, at(number), named(chosen, carried), stats).values())
 
         carried = flat(identities(chosen, config.shape).values())
-        if whole:
+        if not isinstance(whole, int) or whole:
             carried = lg.fold(whole, carried)(step)
-        if rest:
+        if has_rest:
             carried = step(whole, *carried)
         stats.update(across_threads(chosen, named(chosen, carried)))
     return stats
 
 
-def _read(at: Callable[[Any], Piece], columns: int, width: int) -> Iterator[Piece]:
+def _read(at: Callable[[Any], Piece], whole: Any, *, has_rest: bool) -> Iterator[Piece]:
     """Yield the pieces of a row, in a loop of the kernel; then what is left."""
-    whole, rest = divmod(columns, width)
-    if whole:
+    if not isinstance(whole, int) or whole:
         yield from map(at, lg.loop(whole))
-    if rest:
+    if has_rest:
         yield at(whole)

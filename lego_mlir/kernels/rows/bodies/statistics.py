@@ -137,6 +137,16 @@ def _across(lanes: Values) -> tuple[int, ...]:
     return ACROSS if len(tile.shape) == len(LOCAL) + len(ACROSS) else ACROSS[1:]
 
 
+def mean(total: Any, columns: Any) -> Any:
+    """Return the mean of a row, of its sum and the number of columns: a number, or an index."""
+    return total * (1 / as_number(columns))
+
+
+def as_number(columns: Any) -> Any:
+    """Return the number of columns as one that fractions are made of."""
+    return columns if isinstance(columns, int) else columns.to("f32")
+
+
 def rebased(chosen: Mapping[str, Stat], name: str, before: Values, after: Values) -> Any:
     """Return a statistic as it is with later values of the one that it depends on."""
     stat = chosen[name]

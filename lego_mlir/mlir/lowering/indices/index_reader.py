@@ -118,7 +118,7 @@ class IndexReader:
         if (known := promised(value)) is not None:
             leaf = self.leaf(value)
             if leaf is None:
-                leaf = self.symbol(value, "size", 0, known.high, known.divisors)
+                leaf = self.symbol(value, "size", known.low, known.high, known.divisors)
             return leaf
         if op.name == "memref.extract_aligned_pointer_as_index" and _is_shared(op.operands[0]):
             return self.symbol(value, "address", 0, (1 << 31) - 1)

@@ -68,7 +68,8 @@ class SizeOperands:
         self._open.discard(value)
         divisors = frozenset(d for d in resolved if d is not None)
         known = promised(value) or Promised()
-        return self._reader.symbol(value, name, 1, known.high, divisors | known.divisors)
+        divisors |= known.divisors
+        return self._reader.symbol(value, name, max(1, known.low), known.high, divisors)
 
     def values(
         self, op: Any, layout: Layout, layout_symbols: Sequence[Sym], operands: Sequence[Any]

@@ -32,8 +32,10 @@ def test_rows_make_classes_and_their_number_does_not() -> None:
     assert sizes.dividing == ("N",)
     assert sizes.general == LaunchClass((), (("N", 8192),))
     assert sizes.of_sizes({"M": 16, "N": 1024}) == LaunchClass(("N",), (("N", 1024),))
-    assert sizes.of_sizes({"M": 16, "N": 1025}) == LaunchClass((), (("N", 8192),))
-    assert str(sizes.of_sizes({"N": 1040})) == "16 divides N, N <= 8192"
+    assert sizes.of_sizes({"M": 16, "N": 1025}) == LaunchClass(
+        (), (("N", 8192),), least=(("N", 1025),)
+    )
+    assert str(sizes.of_sizes({"N": 1040})) == "16 divides N, 1025 <= N <= 8192"
 
 
 @pytest.mark.parametrize(
@@ -109,7 +111,7 @@ def test_the_class_of_arrays_that_are_not_all_given() -> None:
     sizes = RunTimeSizes({**ROWS, "w": lg.Tensor["f32", "M, N : S, 1"]})
     x = np.zeros((4, 2048), np.float32)
     known = sizes.of_sizes(sizes.of_launch((None, x, x[:, :32])))
-    assert known == LaunchClass(("N", "S"), (("N", 8192),))
+    assert known == LaunchClass(("N", "S"), (("N", 8192),), least=(("N", 1025),))
     with pytest.raises(LegoError, match="no array says what the size S is") as info:
         sizes.of_launch((x,))
     assert (info.value.hint or "").startswith("pass one for argument 'w', or")

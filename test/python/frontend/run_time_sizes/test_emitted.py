@@ -54,6 +54,8 @@ def test_a_class_says_what_divides_sizes_and_bounds_them() -> None:
     assert "Row(M, N{16}))" in multiples
     assert "lego.stride_divisors = array<i64: 16, 1>" in multiples
     assert "lego.elements" not in module_of(made, {"M": 2, "S": 2**31})
+    assert "lego.least" not in general + multiples
+    assert "lego.least = array<i64: 0, 257>" in module_of(made, {"N": 300})
 
 
 def test_a_whole_dimension_is_a_tile_of_its_bound() -> None:

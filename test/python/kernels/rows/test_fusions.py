@@ -86,6 +86,12 @@ def test_a_tile_has_columns(config: RowsConfig) -> None:
         dropout(4, 64, p=0.25, config=config)
 
 
+def test_an_elementwise_kernel_has_no_persistent_ctas() -> None:
+    config = RowsConfig(1, 4, 1, 4, ctas=8, stages=2)
+    with pytest.raises(LegoError, match="has one of; the config has ctas=8, stages=2"):
+        swiglu(4, 64, config=config)
+
+
 @pytest.mark.parametrize("shape", SHAPES)
 def test_dropout_depends_on_seed_and_element_alone(shape: tuple[int, int]) -> None:
     x, bias, residual = abs(random(*shape)) + 1, random(shape[1]), random(*shape, seed=1)

@@ -197,12 +197,20 @@ def test_an_output_of_another_shape_is_an_error() -> None:
         softmax(4, 64)(random((4, 64), "f32"), poisoned((4, 32), "f32"), device="sim")
 
 
+def test_persistent_ctas_have_whole_rows_or_stages() -> None:
+    with pytest.raises(LegoError, match="has ctas=4, piece=1 and no stages"):
+        softmax(4, 64, config=RowsConfig(1, 1, 1, 4, held=True, ctas=4))
+
+
 def test_explain_says_how_rows_are_divided() -> None:
     assert "rows a CTA, in registers" in softmax(1000, 64).explain()
     assert (
         "in 4 pieces of 1024 columns and one of 4"
         in softmax(4, 4100, config=RowsConfig(1, 4, 2, 4)).explain()
     )
+    streamed = RowsConfig(1, 4, 2, 4, ctas=2, stages=2, masked=True)
+    explained = softmax(4, 4096, config=streamed).explain()
+    assert "2 persistent CTAs, rows past the last masked;" in explained
 
 
 @pytest.mark.parametrize(("columns", "shown"), [(131072, "8 warps"), (151936, "11 warps")])
