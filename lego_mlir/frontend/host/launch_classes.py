@@ -213,7 +213,8 @@ class RunTimeSizes:
                     f"there is no size '{name}'",
                     hint=f"the sizes that the launch knows are {', '.join(self.names) or 'none'}",
                 )
-            if type(n) is not int or n < 1:
+            is_stride = self._sources[name][0][2]
+            if type(n) is not int or n < 1 - is_stride:  # a stride of 0 repeats elements
                 raise LegoError(f"the size {name} is a positive integer, not {n!r}")
         return found
 
@@ -276,6 +277,18 @@ class RunTimeSizes:
                     f"argument '{name}' has {len(declared)} dimensions, "
                     f"{', '.join(map(str, declared))}, the array has the shape {list(shape)}"
                 )
+            if 0 in shape:
+                raise LegoError(
+                    f"argument '{name}': its size along dimension {list(shape).index(0)} is 0, and "
+                    "a kernel takes arrays with elements"
+                )
+            for dim, step in enumerate(steps if kind.strides else ()):
+                if step < 0:
+                    raise LegoError(
+                        f"argument '{name}': its stride along dimension {dim} is {step}; strides "
+                        "are not negative",
+                        hint="x.copy() is an array whose elements lie in their order",
+                    )
             found = [*zip(declared, shape, strict=True)]
             found += zip(kind.strides or (), steps, strict=False)
             for n, value in found:

@@ -161,7 +161,7 @@ def test_bad_lengths() -> None:
     x, y = random(2, 5), np.empty((2, 6), np.float32)
     with pytest.raises(LegoError, match=r"argument 'y': its size along dimension 1 is 6"):
         softmax(None, None)(x, y, device="sim")
-    with pytest.raises(LegoError, match=r"softmax: rows have 0 columns; they may have 1 to"):
+    with pytest.raises(LegoError, match=r"argument .x.: its size along dimension 1 is 0"):
         softmax(None, None)(x[:, :0], y[:, :0], device="sim")
     values, places = np.empty((2, 7), np.float32), np.empty((2, 7), np.int32)
     with pytest.raises(LegoError, match=r"topk: rows have 5 columns; they may have 7 to 8192"):
