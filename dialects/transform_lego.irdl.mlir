@@ -212,6 +212,14 @@ irdl.dialect @transform_lego {
     irdl.operands(kernels: %op, parameters: variadic %param)
   }
 
+  // Lets tiles of rings that are converted to other layouts in shared memory go to rings of `stages`
+  // stages there, if `converter_warps` warps can copy them by matrices; not with 0 warps.
+  irdl.operation @pipeline_converts {
+    %op = irdl.is !transform.any_op
+    %param = irdl.is !transform.param<i64>
+    irdl.operands(kernels: %op, parameters: variadic %param)
+  }
+
   // Lets CTAs take at least `min_shared_bytes` of shared memory, so that fewer are side by side.
   irdl.operation @reserve_shared {
     %op = irdl.is !transform.any_op
@@ -243,7 +251,8 @@ irdl.dialect @transform_lego {
     irdl.operands(kernels: %op, parameters: variadic %param)
   }
 
-  // Gives what fills the rings of kernels to a role of `producer_warps` further warps.
+  // Gives what fills the rings of kernels to a role of `producer_warps` further warps, of which
+  // `converter_warps` put tiles of rings into other rings.
   // `producer_registers` and `consumer_registers` are operands of setmaxnreg, or 0.
   irdl.operation @split_roles {
     %op = irdl.is !transform.any_op

@@ -4,7 +4,8 @@
 //   pipeline_loop         the operands of the dots of loops pass through rings of `stages` stages
 //   choose_copy_engines   TMA copies what it can
 //   pipeline_stores       TMA stores tiles, from rings of `store_stages` stages
-//   split_roles           warps of their own fill the rings, and store
+//   pipeline_converts     values of 8 bits are transposed from ring to ring
+//   split_roles           warps of their own fill the rings, store, and transpose
 //   keep_operands         queries stay in registers
 //   guard_updates         warps whose scores have not grown do not rescale
 //   skew                  the second dot of the loop comes one iteration late
@@ -46,7 +47,14 @@ module attributes {transform.with_named_sequence} {
     "transform_lego.pipeline_stores"(%kernels, %store_stages, %store_parts)
         : (!transform.any_op, !transform.param<i64>, !transform.param<i64>) -> ()
 
-    // Warps that fill the rings.
+    // Warps that transpose values of 8 bits on their way to the second dot; 0 if those do that which
+    // multiply.
+    %converter_warps = "transform_lego.parameter"() {name = "converter_warps", default = 0 : i64}
+        : () -> !transform.param<i64>
+    "transform_lego.pipeline_converts"(%kernels, %converter_warps, %stages)
+        : (!transform.any_op, !transform.param<i64>, !transform.param<i64>) -> ()
+
+    // Warps that fill the rings, store, and transpose.
     %producer_warps = "transform_lego.parameter"() {name = "producer_warps", default = 4 : i64}
         : () -> !transform.param<i64>
     // Registers of a thread after setmaxnreg; 0 for no setmaxnreg.
@@ -54,9 +62,10 @@ module attributes {transform.with_named_sequence} {
         {name = "producer_registers", default = 0 : i64} : () -> !transform.param<i64>
     %consumer_registers = "transform_lego.parameter"()
         {name = "consumer_registers", default = 0 : i64} : () -> !transform.param<i64>
-    "transform_lego.split_roles"(%kernels, %producer_warps, %producer_registers, %consumer_registers)
-        : (!transform.any_op, !transform.param<i64>, !transform.param<i64>, !transform.param<i64>)
-        -> ()
+    "transform_lego.split_roles"(%kernels, %producer_warps, %producer_registers, %consumer_registers,
+                                 %converter_warps)
+        : (!transform.any_op, !transform.param<i64>, !transform.param<i64>, !transform.param<i64>,
+           !transform.param<i64>) -> ()
 
     %rest = transform.structured.match ops{["scf.for"]} in %module
         : (!transform.any_op) -> !transform.any_op

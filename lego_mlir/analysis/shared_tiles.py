@@ -14,7 +14,7 @@ from __future__ import annotations
 from functools import lru_cache
 from itertools import product
 
-from lego_mlir.algebra import Col, GenP, Layout, OrderBy, RegP, tma_swizzle
+from lego_mlir.algebra import Col, GenP, Layout, OrderBy, RegP, Row, tma_swizzle
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.hardware.swizzle import CHUNK, MODES
 
@@ -74,6 +74,19 @@ def transposed_tile(tile: Layout, order: tuple[int, ...]) -> Layout:
             return _tile((shape[0], shape[1]), 1 - contiguous, size, mode)
     view = OrderBy(RegP(shape, [order.index(d) for d in range(tile.rank)]))
     return tile.compose(view).GroupBy(shape)
+
+
+@lru_cache(maxsize=1 << 10)
+def reshaped_tile(tile: Layout, shape: tuple[int, ...]) -> Layout:
+    """Return the layout of the same memory whose elements, in their order, have other indices.
+
+    Args:
+        tile: the layout of a tile, of known sizes.
+        shape: of the result.
+    """
+    if shape == tuple(int(n) for n in tile.dims):
+        return tile
+    return tile.compose(OrderBy(Row(*shape)))
 
 
 # ---------------------------------------------------------------------------- the layouts

@@ -20,13 +20,20 @@ from lego_mlir.mlir.tile_passes.hoist_broadcasts import hoist_broadcasts
 from lego_mlir.mlir.tile_passes.insert_barriers import insert_barriers
 from lego_mlir.mlir.tile_passes.lower_pipelines import lower_rings, lower_roles
 from lego_mlir.mlir.tile_passes.lower_tiles import lower_tiles
+from lego_mlir.mlir.tile_passes.order_contractions import order_contractions
 from lego_mlir.mlir.tile_passes.plan_shared_memory import plan_shared_memory
 from lego_mlir.mlir.tile_passes.simplify_tiles import simplify_tiles
 from lego_mlir.mlir.tile_passes.unroll_parts import unroll_parts
 
 TilePass: TypeAlias = Callable[[TileKernel], None]
 
-PLACING: Sequence[TilePass] = (fill_invalid, simplify_tiles, hoist_broadcasts, assign_layouts)
+PLACING: Sequence[TilePass] = (
+    fill_invalid,
+    simplify_tiles,
+    hoist_broadcasts,
+    order_contractions,
+    assign_layouts,
+)
 LOWERING: Sequence[TilePass] = (
     unroll_parts,
     lower_rings,

@@ -33,8 +33,13 @@ Tensors = Mapping[str, Any]
 _WHOLE, _PARTS = ("o", "lse"), ("parts", "logs")
 """The tensors of results and of logarithms: of all keys, and of splits of them."""
 
-_GROWTH = 8.0
-"""By so many powers of 2 a score may exceed the base of its row: f16 holds such exponentials."""
+_GROWTH, _OFFSET = {"f8E4M3FN": 2.0}, {"f8E4M3FN": 6.0, "f8E5M2": 7.0}
+"""By so many powers of 2 a score may exceed the base of its row, and so many the base is below the
+greatest score that was there, by the type of exponentials. The largest numbers are above 2⁸ of e4m3
+and 2¹⁵ of e5m2; what is far below a row's greatest exponential keeps its bits if that is large."""
+
+_MOST_GROWTH = 8.0
+"""The growth of the other types: f16 holds such exponentials."""
 
 _SUMS = 8
 """Sums of a row, of every eighth exponential: threads that share a row add theirs at the end."""
@@ -71,6 +76,8 @@ class Body:
         blocks = self._work.blocks()
         factor = log2(euler) * (1.0 if self._is_scaled_before else problem.scale)
         columns = config.columns // self._work.pieces
+        growth = _GROWTH.get(problem.computed, _MOST_GROWTH)
+        offset = _OFFSET.get(problem.computed, 0.0)
         sums = 1 if columns & (columns - 1) else _SUMS  # tiles of such sizes have no other shape
         initial = (
             lg.full((rows, 1), -inf, "f32"),
@@ -86,8 +93,9 @@ class Body:
             scores = self._masked([lg.dot(queries, k.T) for k in keys], blocks, n)
             peak = reduce(maximum, (lg.max(x, axis=1, keepdims=True) for x in scores))
             is_grown = peak > most
-            base = lg.where(is_grown, peak * factor, base)
-            allowed = lg.where(is_grown, peak + _GROWTH / factor, most)
+            highest = peak * factor - offset if offset else peak * factor
+            base = lg.where(is_grown, highest, base)
+            allowed = lg.where(is_grown, peak + growth / factor, most)
             old = lg.where(is_grown, lg.exp2((most - allowed) * factor), 1.0)
             p: list[Any] = [lg.exp2(lg.fma(x, factor, -base)) for x in scores]
             # A matrix of 8 bits is multiplied along its rows, and values are summed across theirs.

@@ -15,10 +15,18 @@ _SKEWED, _ROLES = ("attention",), ("attention", "pipelined")
 than the ones that compute."""
 
 _REGISTERS = {
-    8: {"producer_registers": 24, "consumer_registers": 240},
-    12: {"producer_registers": 32, "consumer_registers": 160},
+    (8, 0): (24, 240),
+    (8, 2): (48, 232),
+    (8, 4): (32, 224),
+    (12, 0): (32, 160),
+    (12, 4): (24, 152),
 }
-"""Registers of a thread of each role, by the warps that compute; the others have no setmaxnreg."""
+"""Registers of a thread that copies, and of one that computes, by the warps that compute and those
+that transpose; kernels of other warps have no setmaxnreg."""
+
+_GROUP, _COPYING = 4, 2
+"""Warps of a warpgroup, which sets its registers together; and those that copy to rings, and store
+from them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +53,8 @@ class AttentionConfig:
         operand_registers: of a thread, in which a schedule may keep queries.
         speculated: registers of exponentials that a schedule begins before it is known whether they
             need another base.
+        converters: warps that transpose values of 8 bits, for exponentials of 8 bits; 0 if those do
+            it that compute, which is slow.
         reason: why it was chosen.
     """
 
@@ -61,6 +71,7 @@ class AttentionConfig:
     ctas: int = 0
     operand_registers: int = 0
     speculated: int = 0
+    converters: int = 0
     reason: str = "given"
 
     def __post_init__(self) -> None:
@@ -75,7 +86,7 @@ class AttentionConfig:
             if type(n) is not int or n < 1:
                 raise LegoError(f"AttentionConfig: {name} is at least 1, not {n!r}")
 
-        for name in ("ctas", "store_stages", "operand_registers", "speculated"):
+        for name in ("ctas", "store_stages", "operand_registers", "speculated", "converters"):
             n = getattr(self, name)
             if type(n) is not int or n < 0:
                 raise LegoError(f"AttentionConfig: {name} is at least 0, not {n!r}")
@@ -102,11 +113,16 @@ class AttentionConfig:
             return {}
         params = {"stages": self.stages}
         if self.schedule in _ROLES:
-            params |= _REGISTERS.get(self.warps, {})
+            copying, computing = _REGISTERS.get((self.warps, self.converters), (0, 0))
+            if copying:
+                params |= {"producer_registers": copying, "consumer_registers": computing}
         if self.schedule in _SKEWED:
             names = "ctas", "store_stages", "store_parts", "operand_registers", "speculated"
             params |= {name: getattr(self, name) for name in names}
             params["outer_stages"] = self.query_stages
+            if self.converters:
+                others = -(-(self.converters + _COPYING) // _GROUP) * _GROUP
+                params |= {"converter_warps": self.converters, "producer_warps": others}
         return params
 
     def describe(self) -> str:

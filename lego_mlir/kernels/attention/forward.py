@@ -29,6 +29,7 @@ from lego_mlir.kernels.attention.heuristic import choose
 from lego_mlir.kernels.attention.masks import Mask
 from lego_mlir.kernels.attention.order import order_of
 from lego_mlir.kernels.attention.problem import (
+    NARROW_UNIT,
     AttentionProblem,
     Cache,
     Order,
@@ -58,6 +59,7 @@ def attention(
     head_dim_v: int | None = None,
     dtype: str = "f16",
     dtype_kv: str | None = None,
+    dtype_pv: str | None = None,
     out: str | None = None,
     causal: bool = False,
     window: int | None = None,
@@ -95,6 +97,9 @@ def attention(
         dtype: element type of q: f16, bf16, f8E4M3FN or f8E5M2.
         dtype_kv: element type of k and v: that of q, which is the default, or one of 8 bits. Values
             of 8 bits are multiplied as 16 bits, like keys whose queries have 16.
+        dtype_pv: element type in which exponentials and values are multiplied: by default one of 16
+            bits. With that of values of 8 bits, exponentials are rounded to 8 bits, too, and tensor
+            cores take half the time.
         out: element type of o: f16, bf16 or f32; by default that of q, or f16.
         causal: query i sees the keys up to i + seq_kv - seq_q: the last query sees all.
         window: with `causal`, query i sees that key and `window - 1` before it.
@@ -187,6 +192,7 @@ def attention(
         ragged,
         append,
         dict(strides or {}),
+        dtype_pv,
     )
     built_for = Target.parse(target or runtime.select().target or DEFAULT_TARGET)
     chosen = config or choose(problem, spec_of(built_for), built_for)
@@ -197,6 +203,14 @@ def attention(
                 f"attention: pages of {page} keys are no tiles of {columns}, nor their parts",
                 hint="page_size is a multiple of the config's columns, or divides them where the "
                 "schedule is none or 'pipelined'",
+            )
+    if problem.is_narrow:
+        page = chosen.columns if problem.cache is None else problem.cache.page
+        if chosen.columns % NARROW_UNIT or page % NARROW_UNIT:
+            raise LegoError(
+                f"attention: exponentials of {problem.computed} by tiles of {chosen.columns} keys"
+                + ("" if problem.cache is None else f", in pages of {page}"),
+                hint=f"columns and page_size that are multiples of {NARROW_UNIT}, or dtype_pv=None",
             )
     return _kernel(problem, chosen, lse=lse)
 

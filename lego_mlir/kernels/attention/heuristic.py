@@ -30,6 +30,11 @@ _SHALLOW, _MORE_ROWS, _MOST_ADDED, _MOST_ADDED_CUT = 64, 192, 1.13, 1.1
 """Up to this depth three warpgroups are faster than two, with up to this factor more scores; the
 second one is for masks, which cut more of their tiles."""
 
+_CONVERTERS, _FEW_CONVERTERS, _OPERAND_REGISTERS = 4, 2, 64
+"""Warps that transpose values of 8 bits, fewer where tensor cores' instructions need more registers
+than so many threads have at the launch; and registers of queries, which shared memory need not be
+read for: half of what it can be read at goes to operands in registers."""
+
 _SPLIT_KEYS, _MANY_KEYS = 128, 512
 """A CTA has so many keys at least, for the combination of splits to cost little, if its queries are
 few, or many, and only the launch knows how many CTAs there are."""
@@ -76,12 +81,16 @@ def _choose_tiles(problem: AttentionProblem, spec: GpuSpec, target: Target) -> A
     if rows <= _ROWS:
         return few
     page = _MANY_ROWS if problem.cache is None else problem.cache.page
-    if problem.dtype_kv != problem.computed or page < _COLUMNS:
+    is_cast = problem.dtype_kv != problem.computed or problem.dtype_kv != problem.dtype
+    if is_cast or page < _COLUMNS:
         # Values are converted on their way to the second dot, which cannot come late then; nor can
         # the dots of several pages.
         return _config(problem, spec, _MANY_ROWS, "pipelined", packed=packed)
     size = _many_rows(problem, depth, spec, packed=packed)
     many = _config(problem, spec, size, "attention", packed=packed)
+    if problem.is_narrow:
+        converters = _CONVERTERS if depth <= _DEEP else _FEW_CONVERTERS
+        many = replace(many, converters=converters, operand_registers=_OPERAND_REGISTERS)
     if rows > _MANY_ROWS or _is_busy(_tiles(problem, many), spec) or many.is_open:
         return many
     return min(few, many, key=lambda config: _microseconds(problem, config, spec))
@@ -140,7 +149,7 @@ def _config(
 
 def _many_rows(problem: AttentionProblem, depth: int, spec: GpuSpec, *, packed: bool) -> int:
     """Return the queries of a CTA where they are many."""
-    if not problem.has_known_sizes or depth > _SHALLOW or packed:
+    if not problem.has_known_sizes or depth > _SHALLOW or packed or problem.is_narrow:
         return _MANY_ROWS
     columns, _ = _MANY[_SHALLOW]
     tiles = {rows: ceildiv(problem.queries, rows) for rows in (_MANY_ROWS, _MORE_ROWS)}

@@ -70,4 +70,6 @@ def _shared_bytes(problem: AttentionProblem, config: AttentionConfig) -> int:
     out = BYTES["f32" if config.is_split else problem.out]
     result = config.rows * problem.depth_v * out // config.store_parts
     rings = config.query_stages * query + config.stages * keys + config.store_stages * result
+    if config.converters:
+        rings += config.stages * config.columns * problem.depth_v * BYTES[problem.dtype_kv]
     return rings + config.rows * BYTES["f32"] + _BARRIER_BYTES

@@ -30,6 +30,8 @@ _TENSORS = (
 _STRIDED = ("q", "k", "v", "o")
 BYTES = {"f16": 2, "bf16": 2, "f32": 4, "f8E4M3FN": 1, "f8E5M2": 1}
 _DOT_BYTES, _PAGE_UNIT = 32, 16
+NARROW_UNIT = 32
+"""Keys of a tile whose exponentials have 8 bits: tensor cores multiply so many at a time."""
 _DEPTH_UNIT, _LEAST_DEPTH, _MOST_DEPTH = 8, 16, 256
 
 
@@ -72,6 +74,8 @@ class AttentionProblem:
         appends: new keys and values, as many as queries, are stored behind the others first.
         strides: of q, k, v or o in elements, by name, where they are not dense; `None` for one that
             only the launch knows.
+        dtype_pv: element type in which exponentials and values are multiplied; `None` for one of 16
+            bits.
     """
 
     batch: Int
@@ -94,6 +98,7 @@ class AttentionProblem:
     is_ragged: bool = False
     appends: bool = False
     strides: Mapping[str, tuple[int | None, ...]] = field(default_factory=dict)
+    dtype_pv: str | None = None
 
     def __post_init__(self) -> None:
         sizes: dict[str, Any] = {
@@ -160,6 +165,11 @@ class AttentionProblem:
                 f"attention: queries of {self.dtype} with keys of {self.dtype_kv}",
                 hint="both of one type, or queries of f16",
             )
+        if self.dtype_pv not in (None, self.dtype_kv, self._wide):
+            raise LegoError(
+                f"attention: exponentials of {self.dtype_pv!r} with values of {self.dtype_kv}",
+                hint=f"dtype_pv={self._wide!r}, or that of values",
+            )
         unit = MAX_ACCESS_BYTES // BYTES[self.dtype_kv]
         for name, depth in (("head_dim", self.depth), ("head_dim_v", self.depth_v)):
             if depth % unit:
@@ -170,7 +180,17 @@ class AttentionProblem:
 
     @property
     def computed(self) -> str:
-        """The type in which exponentials and values are multiplied: one of 16 bits."""
+        """The type in which exponentials and values are multiplied."""
+        return self.dtype_pv or self._wide
+
+    @property
+    def is_narrow(self) -> bool:
+        """Whether exponentials and values are multiplied as 8 bits."""
+        return self.computed in _NARROW
+
+    @property
+    def _wide(self) -> str:
+        """The type of 16 bits in which they are by default."""
         return self.dtype if self.dtype in _WIDE else _WIDE[0]
 
     @property

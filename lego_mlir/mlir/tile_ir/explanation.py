@@ -27,6 +27,7 @@ from lego_mlir.mlir.tile_ir.types import (
     Placement,
     bytes_of,
     element_of,
+    is_shared_tile,
     is_tile,
     placement_of,
     shape_of,
@@ -120,7 +121,10 @@ def _rings(kernel: TileKernel) -> list[str]:
             stages, element = pipelines.stages_of(ring), kind.element_type
             copies = (u.owner for u in ring.uses if u.owner.name == pipelines.COPY_ASYNC)
             engines = ", ".join(sorted({pipelines.engine_of(copy) for copy in copies}))
-            filled = f"copied by {engines}" if engines else "put from registers"
+            puts = (u.owner for u in ring.uses if u.owner.name == pipelines.PUT)
+            is_copied = any(is_shared_tile(put.operands[2]) for put in puts)
+            source = "shared memory" if is_copied else "registers"
+            filled = f"copied by {engines}" if engines else f"put from {source}"
             size = stages * prod(map(int, kind.shape)) * bytes_of(element)
             lines.append(
                 f"  ring       {stages} stages of {_sizes(tuple(kind.shape))} {element}, "

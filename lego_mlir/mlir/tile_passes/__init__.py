@@ -3,6 +3,7 @@
     fill_invalid        reductions, scans and dots ignore invalid elements: by selects
     simplify_tiles      dead, repeated and invariant operations go
     hoist_broadcasts    what is the same along a dimension is computed once
+    order_contractions  dots sum in the order that leaves operand A where it is
     assign_layouts      every tile gets a distributed layout, and conversions where they differ
     lower_pipelines     rings become mbarriers and copies; in the end roles become branches
     lower_tiles         tiles become the registers of each thread, and accesses of memory

@@ -5,9 +5,9 @@ row r of matrix m. Of each matrix a lane holds one word of 32 bits:
 
     plain         lane 4 r + c holds word c of row r: the elements of a row are the word's own, and
                   those of lane bits 0 and 1; rows are lane bits 2 to 4
-    transposed    of 16-bit elements, lane 4 c + q holds column c of the rows 2 q and 2 q + 1: the
-                  elements of a row are lane bits 2 to 4; rows are the word's bit and lane bits 0
-                  and 1
+    transposed    lane 4 c + q holds column c of the rows 2 q and 2 q + 1, columns of 16 bits: the
+                  elements of a row are those of 16 bits, and lane bits 2 to 4; rows are the word's
+                  highest bit and lane bits 0 and 1
 
 So a layout fits if it has elements in these bits, and the addresses are those of another layout:
 one in which the lanes are (matrix, row) and each lane holds the 16 bytes of its row.
@@ -27,6 +27,7 @@ from lego_mlir.analysis.distributed.layout import DistributedLayout
 
 ROW_BYTES = 16
 _WORD_BYTES = 4
+_COLUMN_BYTES = 2
 _MOST_MATRICES = 4
 _LANE_BITS = 5
 
@@ -94,11 +95,11 @@ def plan_matrices(
 
     Args:
         layout: of the tile in registers.
-        element_bytes: 1, 2 or 4; for a transposition 2.
+        element_bytes: 1, 2 or 4; for a transposition 1 or 2.
         is_transposed: whether the instruction transposes.
         is_store: whether elements are stored; then only one copy of each may be.
     """
-    if element_bytes > _WORD_BYTES or (is_transposed and element_bytes != 2):
+    if element_bytes > (_COLUMN_BYTES if is_transposed else _WORD_BYTES):
         return None
     if is_store and layout.replicas > 1:
         return None
@@ -109,7 +110,9 @@ def plan_matrices(
     word_bits = (_WORD_BYTES // element_bytes).bit_length() - 1
     word, others = held[:word_bits], held[word_bits:]
     row, rows = (
-        (lanes[2:], [*word, *lanes[:2]]) if is_transposed else ([*word, *lanes[:2]], lanes[2:])
+        ([*word[:-1], *lanes[2:]], [*word[-1:], *lanes[:2]])
+        if is_transposed
+        else ([*word, *lanes[:2]], lanes[2:])
     )
     if len(word) < word_bits or not all(b.is_element for b in (*word, *row)):
         return None

@@ -7,7 +7,7 @@ from math import prod
 from typing import Any
 
 from lego_mlir.analysis.distributed.slices import slice_of_cta
-from lego_mlir.analysis.shared_tiles import transposed_tile
+from lego_mlir.analysis.shared_tiles import reshaped_tile, transposed_tile
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
@@ -19,6 +19,7 @@ from lego_mlir.mlir.tile_ir.types import (
     is_shared_type,
     is_tile,
     layout_of,
+    shape_of,
     shared_layout_in,
     shared_layout_of,
 )
@@ -29,9 +30,11 @@ _OF_SHARED = (
     dialect.STORE,
     tiles.CONVERT,
     tiles.EXTRACT_SLICE,
+    tiles.RESHAPE,
     tiles.TRANSPOSE,
     tiles.DOT,
     pipelines.DOT_ASYNC,
+    pipelines.PUT,
     pipelines.WAIT,
     pipelines.SHARED_TILE,
 )
@@ -93,7 +96,7 @@ def check_shared_tiles(c: Checked) -> None:
                 "convert the tile to registers first",
             )
             _check_slices(c)
-        case tiles.TRANSPOSE:
+        case tiles.RESHAPE | tiles.TRANSPOSE:
             _check_view(c)
         case dialect.STORE:
             c.require(
@@ -124,11 +127,14 @@ def _check_slices(c: Checked) -> None:
 
 
 def _check_view(c: Checked) -> None:
-    """Check that a transposed tile in shared memory is the same memory."""
+    """Check that a reshaped or transposed tile in shared memory is the same memory."""
     before, after = shared_layout_of(c.op.operands[0]), shared_layout_of(c.op.results[0])
     if before is None or after is None:
         c.fail("between shared memory and registers", "convert the tile with lego.convert")
-    wanted = transposed_tile(before, tuple(tiles.order_of(c.op)))
+    if c.op.name == tiles.RESHAPE:
+        wanted = reshaped_tile(before, shape_of(c.op.results[0]))
+    else:
+        wanted = transposed_tile(before, tuple(tiles.order_of(c.op)))
     c.require(
         after == wanted,
         lambda: f"to the layout '{after}'",
@@ -179,11 +185,9 @@ def _put(c: Checked) -> None:
     tile = c.op.operands[2]
     found = ir.RankedTensorType(tile.type)
     c.require(
-        not is_shared_tile(tile)
-        and list(found.shape) == list(kind.shape)
-        and found.element_type == kind.element_type,
+        list(found.shape) == list(kind.shape) and found.element_type == kind.element_type,
         lambda: f"of {found}, the ring has {kind}",
-        "the tile is in registers, of the shape and the elements of the ring's tiles",
+        "the tile has the shape and the elements of the ring's tiles",
     )
 
 

@@ -9,12 +9,20 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, NoReturn
 
+from lego_mlir.analysis.distributed.conversions.shared_copies import plan_shared_copy
 from lego_mlir.mlir.dialect import pipeline_operations as pipelines
 from lego_mlir.mlir.modules import operations_in
+from lego_mlir.mlir.tile_ir.dots import matrix_instructions
 from lego_mlir.mlir.tile_ir.kernels import TileKernel
 from lego_mlir.mlir.tile_ir.ring_numbers import RingNumbers
-from lego_mlir.mlir.tile_ir.roles import role_around
-from lego_mlir.mlir.tile_ir.types import is_shared_tile
+from lego_mlir.mlir.tile_ir.roles import role_around, role_of
+from lego_mlir.mlir.tile_ir.types import (
+    bytes_of,
+    element_of,
+    is_shared_tile,
+    shared_layout_in,
+    shared_layout_of,
+)
 
 
 def check_rings(kernel: TileKernel) -> None:
@@ -39,6 +47,8 @@ def check_rings(kernel: TileKernel) -> None:
             _check_copies(kernel, op)
         elif op.name == pipelines.WAIT:
             _check_reads(kernel, op)
+        elif op.name == pipelines.PUT and is_shared_tile(op.operands[2]):
+            _check_shared_copy(kernel, op)
 
 
 def _fail(kernel: TileKernel, op: Any, message: str, hint: str) -> NoReturn:
@@ -68,7 +78,7 @@ def _check_roles(kernel: TileKernel, ring: Any) -> None:
             kernel,
             maker,
             f"has '{pipelines.COPY_ASYNC}' and '{pipelines.PUT}'",
-            "the tiles of a ring all come from memory, or all from registers",
+            "the tiles of a ring are all copied, or all put",
         )
     for name in (pipelines.ACQUIRE, *fills, pipelines.COMMIT, *pipelines.CONSUMES):
         if not _users(ring, [name]):
@@ -102,6 +112,26 @@ def _check_copies(kernel: TileKernel, acquire: Any) -> None:
     for op in _users(ring, pipelines.FILLS):
         if op.operands[1] == number and op.block != acquire.block:
             _fail(kernel, op, "in another block than its acquire", "copy right after it")
+
+
+def _check_shared_copy(kernel: TileKernel, put: Any) -> None:
+    """Check that a role can copy a tile from shared memory to where a ring has it."""
+    tile = put.operands[2]
+    source = shared_layout_of(tile)
+    target = shared_layout_in(pipelines.tile_type_of(put.operands[0]))
+    assert source is not None  # the types have been checked
+    assert target is not None
+    warps = len(role_of(kernel, put).warps)
+    size = bytes_of(element_of(tile))
+    has_instructions = matrix_instructions(kernel.target).store
+    if not has_instructions or plan_shared_copy(source, target, size, warps) is None:
+        _fail(
+            kernel,
+            put,
+            f"of a tile in shared memory: {warps} warps of {kernel.target.name} do not copy it by "
+            f"matrices from '{source}' to '{target}'",
+            "another number of warps, or convert the tile to registers and put that",
+        )
 
 
 def _check_reads(kernel: TileKernel, wait: Any) -> None:

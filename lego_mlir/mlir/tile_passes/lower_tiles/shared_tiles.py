@@ -32,7 +32,7 @@ from lego_mlir.analysis.distributed import DistributedLayout
 from lego_mlir.analysis.distributed.conversions.matrices import Matrices, plan_matrices
 from lego_mlir.analysis.distributed.conversions.shared_access import holds_rows, plan_store
 from lego_mlir.analysis.distributed.slices import slice_of_cta
-from lego_mlir.analysis.shared_tiles import transposed_tile
+from lego_mlir.analysis.shared_tiles import reshaped_tile, transposed_tile
 from lego_mlir.mlir.dialect import tile_operations as tiles
 from lego_mlir.mlir.emit import nvvm
 from lego_mlir.mlir.layouts import layout_attribute
@@ -77,6 +77,12 @@ class SharedTile:
         outer = len(self.index)
         full = (*range(outer), *(outer + d for d in order))
         return SharedTile(self.buffer, transposed_tile(self.layout, full), self.index, self.element)
+
+    def reshaped(self, shape: Sequence[int]) -> SharedTile:
+        """Return the tile whose elements, in their order, have the indices of another shape."""
+        outer = [int(n) for n in self.layout.dims[: len(self.index)]]
+        layout = reshaped_tile(self.layout, (*outer, *shape))
+        return SharedTile(self.buffer, layout, self.index, self.element)
 
 
 def store_shared(tile: Fragment, layout: Layout, threads: Threads) -> SharedTile:

@@ -20,6 +20,7 @@ from lego_mlir.mlir.tile_ir.types import (
     has_tiles,
     is_shared_tile,
     is_tile,
+    shape_of,
     shared_layout_of,
 )
 from lego_mlir.mlir.tile_passes.lower_tiles import memory, sources, views
@@ -32,6 +33,7 @@ from lego_mlir.mlir.tile_passes.lower_tiles.combining import (
 )
 from lego_mlir.mlir.tile_passes.lower_tiles.control_flow import CONTROL_FLOW, lower_control_flow
 from lego_mlir.mlir.tile_passes.lower_tiles.conversions import convert
+from lego_mlir.mlir.tile_passes.lower_tiles.conversions.shared_copies import copy_shared
 from lego_mlir.mlir.tile_passes.lower_tiles.dots import (
     lower_dot,
     lower_dot_wait,
@@ -133,9 +135,12 @@ class _Walk:
                 mask = self._mask(op.operands[0])
                 memory.lower_store(op, operands[0], mask, self.threads)
             case dialect.STORE_SHARED:
-                memory_layout = shared_layout_of(op.operands[0])
-                assert memory_layout is not None  # the verifier has seen to it
-                store_in(operands[0], memory_layout, operands[1], self.threads)
+                to, source = map(shared_layout_of, op.operands)
+                assert to is not None  # the verifier has seen to it
+                if source is not None:
+                    copy_shared(operands[0], to, operands[1], source, self.threads)
+                else:
+                    store_in(operands[0], to, operands[1], self.threads)
             case tiles.SCATTER:
                 tile, *indices = (operands[k] for k, x in enumerate(op.operands) if is_tile(x))
                 masks = self._masks(tile for tile in op.operands if is_tile(tile))
@@ -164,6 +169,8 @@ class _Walk:
                 return SharedTile(operands[0], layout, (operands[1],), element_of(op.results[0]))
             case tiles.TRANSPOSE:
                 return operands[0].transposed(tiles.order_of(op))  # type: ignore[no-any-return]
+            case tiles.RESHAPE:
+                return operands[0].reshaped(shape_of(op.results[0]))  # type: ignore[no-any-return]
             case tiles.CONVERT:
                 to = shared_layout_of(op.results[0])
                 assert to is not None  # the caller has seen to it

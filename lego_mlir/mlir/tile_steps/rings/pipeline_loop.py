@@ -62,7 +62,7 @@ from lego_mlir.mlir.tile_steps.rings.iteration_counts import number_of
 from lego_mlir.mlir.tile_steps.rings.stage_layouts import stage_layout
 from lego_mlir.mlir.tile_steps.views import transposed_view
 
-_VIEWS = (tiles.CONVERT, tiles.TRANSPOSE)
+_VIEWS = (tiles.CONVERT, tiles.TRANSPOSE, tiles.RESHAPE)
 _CASTS = ("arith.extf", "arith.extsi", "arith.extui", "arith.truncf")
 _DOTS = (tiles.DOT, pipelines.DOT_ASYNC)
 

@@ -25,8 +25,9 @@ becomes
 
 The producer repeats the loops and branches around the copies, and what their numbers, indices and
 bounds are computed from, which must be scalars. `producer_warps` more warps are launched. If tiles
-are put into rings to be stored, the last of these warps has the role "storer", which waits for them
-and stores them.
+are put into rings to be stored, one of these warps has the role "storer", which waits for them and
+stores them. If tiles of rings are put into other rings, `converter_warps` of them have the role
+"converter", which does that.
 `producer_registers` and `consumer_registers` are operands of setmaxnreg; 0 for none.
 """
 
@@ -49,6 +50,8 @@ from lego_mlir.mlir.tile_steps.scalars import is_scalar
 _OF_EACH = "nvvm.griddepcontrol"
 """What each role does for itself, so that earlier launches end while barriers are set up."""
 
+_CONVERTER = "converter"
+
 _X_THREADS = 3
 """Which of a launch's six sizes is the number of threads along x."""
 
@@ -57,12 +60,13 @@ _X_THREADS = 3
 def split_roles(step: TransformStep) -> list[list[Any]]:
     """Give the operations that fill rings to a role of its own."""
     warps = step.number("producer_warps", 4)
+    converter = step.number("converter_warps", 0) or 1
     producer = step.number("producer_registers", 0) or None
     consumer = step.number("consumer_registers", 0) or None
     if warps < 1:
         raise step.misuse(f"producer_warps is {warps}", hint=step.option("producer_warps", 4))
     for kernel in kernels_of(step):
-        _split(step, kernel, warps, (producer, consumer))
+        _split(step, kernel, warps, converter, (producer, consumer))
     return []
 
 
@@ -70,6 +74,7 @@ def _split(
     step: TransformStep,
     kernel: TileKernel,
     producer_warps: int,
+    converter_warps: int,
     registers: tuple[int | None, int | None],
 ) -> None:
     """Split one kernel."""
@@ -83,7 +88,12 @@ def _split(
             kernel.launch,
             hint="transform_lego.pipeline_loop makes rings",
         )
-    tile_warps, warps = kernel.warps, max(producer_warps, len(moved))
+    tile_warps = kernel.warps
+    sizes = {name: converter_warps if name == _CONVERTER else 1 for name in moved}
+    first_name = next(iter(moved))
+    others = sum(n for name, n in sizes.items() if name != first_name)
+    sizes[first_name] = max(producer_warps - others, 1)
+    warps = sum(sizes.values())
     body = kernel.body
     *listed, end = operations_of(body)
     staying = _staying(listed)
@@ -91,10 +101,9 @@ def _split(
         consuming = pipelines.role("consumer", range(tile_warps), registers[1])
         first = tile_warps
         roles: list[Any] = []
-        for left, name in zip(range(len(moved) - 1, -1, -1), moved, strict=True):
-            behind = first + 1 if roles else tile_warps + warps - left
-            roles.append(pipelines.role(name, range(first, behind), registers[0]))
-            first = behind
+        for name, count in sizes.items():
+            roles.append(pipelines.role(name, range(first, first + count), registers[0]))
+            first += count
     for role in (consuming, *roles):
         with ir.InsertionPoint(body_of(role)), kernel.launch.location:
             ir.Operation.create("gpu.yield")
@@ -121,16 +130,44 @@ def _split(
 
 def _moved(inside: list[Any]) -> dict[str, list[Any]]:
     """Return what roles of their own do, by their name, in the order of the program."""
-    put = {op.operands[0] for op in inside if op.name == pipelines.PUT}
+    puts = [op for op in inside if op.name == pipelines.PUT]
+    copied = {op for op in puts if is_shared_tile(op.operands[2])}
+    converted = [x for op in copied for x in _of_conversion(op)]
+    put = {op.operands[0] for op in puts if op not in copied}
     produced, stored = [], []
     for op in inside:
         is_tile = op.name == dialect.STORE and is_shared_tile(op.operands[0])
+        if op in converted:
+            continue
         if op.name in pipelines.PRODUCES and op.operands[0] not in put:
             produced.append(op)
         elif is_tile or (op.name in pipelines.CONSUMES and op.operands[0] in put):
             stored.append(op)
-    roles = (("producer", produced), ("storer", stored))
+    ordered = [op for op in inside if op in converted]
+    roles = (("producer", produced), ("storer", stored), (_CONVERTER, ordered))
     return {name: found for name, found in roles if found}
+
+
+def _of_conversion(put: Any) -> list[Any]:
+    """Return what converts a tile of a ring: what its copy to another ring consists of."""
+    ring, number, tile = put.operands
+    found = [x for x in operations_of(put.block) if _is_produced(x, ring, number)]
+    while tile.owner.name != pipelines.WAIT:
+        found.append(tile.owner.operation)
+        tile = tile.owner.operands[0]
+    wait = tile.owner.operation
+    found.append(wait)
+    source = list(wait.operands)
+    found += [
+        x
+        for x in operations_of(wait.block)
+        if x.name == pipelines.RELEASE and list(x.operands) == source
+    ]
+    return found
+
+
+def _is_produced(op: Any, ring: Any, number: Any) -> bool:
+    return op.name in pipelines.PRODUCES and list(op.operands)[:2] == [ring, number]
 
 
 def _staying(listed: list[Any]) -> list[Any]:

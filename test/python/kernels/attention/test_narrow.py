@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 import pytest
 from attention_reference import drawn, reference
+from ptx_mutants import is_caught
 
+from lego_mlir import runtime
+from lego_mlir.artifact import Artifact
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.kernels import AttentionConfig, attention
 from lego_mlir.runtime.simulator import Simulator
 
 TYPES = {"f8E4M3FN": ml_dtypes.float8_e4m3fn, "f8E5M2": ml_dtypes.float8_e5m2, "f16": np.float16}
+E4M3 = "f8E4M3FN"
 TOLERANCE = 2e-3
 """The references have the rounded inputs: only exponentials are rounded besides, to f16."""
+
+NARROW_TOLERANCE = {"f8E4M3FN": 0.05, "f8E5M2": 0.1}
+"""The same, where exponentials are rounded to 3 or 2 bits of fraction."""
+
+ROLES = AttentionConfig(64, 64, 4, schedule="attention", converters=4, operand_registers=32)
+"""Values are transposed from ring to ring by warps of their own."""
 
 
 def check(
@@ -36,7 +47,8 @@ def check(
     kernel(q, k, v, o, device=Simulator(order=(running, 0)))
     wide = (x.astype(np.float16) for x in (q, k, v))
     truth, _ = reference(*wide, mask=lambda b, h, i, j: j <= i + keys - queries)
-    np.testing.assert_allclose(o, truth, atol=TOLERANCE)
+    atol = NARROW_TOLERANCE.get(options.get("dtype_pv", "f16"), TOLERANCE)
+    np.testing.assert_allclose(o, truth, atol=atol)
 
 
 @pytest.mark.parametrize(
@@ -56,6 +68,88 @@ def test_the_other_type_and_mma() -> None:
     check((2, 20, 70, 2, 2, 48), "f8E5M2", "f8E5M2", config=config, target="sm_89")
 
 
+@pytest.mark.parametrize(
+    ("sizes", "running", "kept"),
+    [
+        ((1, 100, 200, 2, 1, 64), "late", {}),
+        ((1, 100, 200, 1, 1, 64), "early", {"speculated": 8, "ctas": 1, "store_stages": 1}),
+        ((1, 64, 150, 1, 1, 128), "random", {"converters": 2, "columns": 32}),
+    ],
+)
+def test_exponentials_of_8_bits(
+    sizes: tuple[int, int, int, int, int, int], running: str, kept: dict[str, int]
+) -> None:
+    check(sizes, E4M3, E4M3, running, dtype_pv=E4M3, config=replace(ROLES, **kept))
+
+
+@pytest.mark.parametrize(
+    ("dtype", "dtype_pv", "options"),
+    [
+        ("f8E5M2", "f8E5M2", {"config": ROLES}),
+        ("f16", "f8E4M3FN", {"config": AttentionConfig(64, 64, 4, schedule="pipelined")}),
+        ("f8E5M2", "f8E5M2", {"config": AttentionConfig(32, 32, 2), "target": "sm_89"}),
+    ],
+)
+def test_exponentials_of_8_bits_of_other_types(
+    dtype: str, dtype_pv: str, options: dict[str, Any]
+) -> None:
+    check((1, 70, 130, 1, 1, 64), dtype, dtype_pv, dtype_pv=dtype_pv, **options)
+
+
+def test_small_exponentials_keep_their_bits() -> None:
+    """Those of one large score and many small ones, which together count as much."""
+    q, k, v = (np.zeros((1, 64, 1, 64), TYPES[E4M3]) for _ in range(3))
+    q[..., 0], k[0, 0, 0, 0], v[0, 1:] = 1, 7, 1
+    o = np.zeros(q.shape, np.float16)
+    config = AttentionConfig(64, 64, 4)
+    kernel = attention(
+        1, 64, 64, 1, 64, dtype=E4M3, dtype_pv=E4M3, scale=1.0, config=config, target="sm_90a"
+    )
+    kernel(q, k, v, o, device=Simulator())
+    np.testing.assert_allclose(o, 63 / (63 + np.exp(7.0)), rtol=0.07)
+
+
+@pytest.fixture(scope="module")
+def artifact() -> Artifact:
+    """The kernel whose mutants are made, of eight tiles of keys."""
+    kernel = attention(1, 64, 512, 1, 64, dtype=E4M3, dtype_pv=E4M3, config=ROLES, target="sm_90a")
+    return kernel.compile("sm_90a")
+
+
+def _is_right(artifact: Artifact, order: str) -> bool:
+    q, k, v = (drawn(1, n, 1, 64, seed=n).astype(TYPES[E4M3]) for n in (64, 512, 512))
+    given = [q, k, v, np.zeros(q.shape, np.float16)]
+    found = runtime.run(artifact, given, device=runtime.select("sim", order=order))
+    truth, _ = reference(*(x.astype(np.float16) for x in (q, k, v)))
+    o = np.asarray(found.outputs["o"]).view(np.float16).reshape(truth.shape)
+    return bool((np.abs(o - truth) < NARROW_TOLERANCE[E4M3]).all())
+
+
+_WAIT = r"@P1 bra\.uni DONE;\s*(?:\.loc[^\n]*\n\s*)?bra\.uni +LAB_WAIT;"
+_ARRIVE = r"mbarrier\.arrive\.shared\.b64[^;]*;"
+MUTANTS = {
+    "no wait for values": (rf"\A(.*){_WAIT}(.*{_WAIT})", r"\1\2"),
+    "no wait for an empty stage": (rf"\A(.*){_WAIT}", r"\1"),
+    "no fence": (r"\A(.*)fence\.proxy\.async\.shared::cta;", r"\1"),
+    "nothing is ever complete": (rf"\A(.*){_ARRIVE}(.*{_ARRIVE})", r"\1\2"),
+    "values are not released": (rf"\A(.*){_ARRIVE}", r"\1"),
+    "not transposed": (r"(ldmatrix\S*)\.trans", r"\1"),
+    "all lanes store their words in order": (r"(selp\.b32\s*%r\d+), \d+, (\d+),", r"\1, \2, \2,"),
+    "one warp is enough": (r"(mbarrier\.init\.shared\.b64 *\t*\[\S+\], )\S+;", r"\g<1>1;"),
+}
+"""The waits, the fence and the arrivals of the warps that transpose are the last ones."""
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_the_simulator_finds(artifact: Artifact, name: str) -> None:
+    pattern, other = MUTANTS[name]
+    assert is_caught(artifact, (f"(?s){pattern}", other), _is_right, ("late", "early", "random"))
+
+
+def test_the_kernel_of_the_mutants_is_right(artifact: Artifact) -> None:
+    assert _is_right(artifact, "random")
+
+
 def test_keys_and_values_pass_through_rings() -> None:
     kernel = attention(16, 8, 8192, 8, 128, dtype_kv="f8E4M3FN", target="sm_90a")
     maps = [x for x in kernel.compile("sm_90a").launches[0].parameters if hasattr(x, "swizzle")]
@@ -70,6 +164,8 @@ def test_keys_and_values_pass_through_rings() -> None:
         ({"dtype": "f8E4M3FN", "dtype_kv": "f8E5M2"}, "both of one type"),
         ({"dtype_kv": "f8E4M3FN", "head_dim": 24}, "head_dim is 24, of f8E4M3FN; a multiple of 16"),
         ({"dtype": "f8E4M3FN", "out": "f8E4M3FN"}, "to 'f8E4M3FN'"),
+        ({"dtype_pv": "f8E4M3FN"}, "exponentials of 'f8E4M3FN' with values of f16"),
+        ({"dtype": "f8E4M3FN", "dtype_pv": "bf16"}, "dtype_pv='f16', or that of values"),
     ],
 )
 def test_mistakes(options: dict[str, Any], message: str) -> None:

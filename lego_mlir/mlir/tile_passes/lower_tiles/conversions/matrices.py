@@ -45,7 +45,7 @@ def load_by_matrices(
         index: of the row whose address the thread gives, a value a dimension of the memory.
     """
     per_word = _WORD_BYTES // bytes_of(element)
-    words = [word for registers in matrices.registers for word in _words(registers, per_word)]
+    words = [word for registers in matrices.registers for word in words_of(registers, per_word)]
     outer = len(index) - layout.rank
     found = tiles.load_matrices(
         [build.vector_type(per_word, element)] * len(words),
@@ -77,7 +77,7 @@ def store_by_matrices(
         [
             build.from_elements([elements[r] for r in word])
             for registers in matrices.registers
-            for word in _words(registers, per_word)
+            for word in words_of(registers, per_word)
         ],
         buffer,
         [*outer, *threads.coordinates(matrices.rows)],
@@ -88,6 +88,6 @@ def store_by_matrices(
     )
 
 
-def _words(registers: tuple[int, ...], per_word: int) -> list[tuple[int, ...]]:
+def words_of(registers: tuple[int, ...], per_word: int) -> list[tuple[int, ...]]:
     """Return the registers of each word."""
     return [registers[k : k + per_word] for k in range(0, len(registers), per_word)]
