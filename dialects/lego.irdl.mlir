@@ -606,6 +606,9 @@ irdl.dialect @lego {
   // What some warps of each CTA execute, `warps` of them from `first_warp` on. The roles of a kernel
   // follow one another at the end of its body, and run at the same time. `registers`, if there, is
   // how many each thread has (setmaxnreg). The region ends in a gpu.yield.
+  //
+  // With `teams`, the iterations of its one loop are dealt to so many warpgroups, one after another.
+  // What they compute is what the loop does. What waits for rings stands in turns.
   irdl.operation @role {
     %name = irdl.base "#builtin.string"
     %first_warp = irdl.base "#builtin.integer"
@@ -638,7 +641,7 @@ irdl.dialect @lego {
   }
 
   // The `groups` warpgroups of a role execute what stands between turn_begin and turn_end one after
-  // the other, again and again in the same order.
+  // the other, again and again in the same order. Turns with another number `order` are others.
   irdl.operation @turn_begin {
     %groups = irdl.base "#builtin.integer"
     irdl.attributes {"groups" = %groups}

@@ -293,6 +293,13 @@ irdl.dialect @transform_lego {
     irdl.operands(loops: %op)
   }
 
+  // Lets two warpgroups compute the tiles of persistent kernels in turns, if `ping_pong` is 1.
+  irdl.operation @ping_pong {
+    %op = irdl.is !transform.any_op
+    %param = irdl.is !transform.param<i64>
+    irdl.operands(kernels: %op, parameters: variadic %param)
+  }
+
   // Lets the warpgroups of a role begin the dots of loops in turns.
   irdl.operation @order_consumers {
     %op = irdl.is !transform.any_op

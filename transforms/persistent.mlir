@@ -10,6 +10,7 @@
 //   split_roles           warps of their own fill the rings, and store
 //   overlap_iterations    dots run on in the next iteration
 //   overlap_stores        parts of a tile are put into rings while the next one is multiplied
+//   ping_pong             two warpgroups compute whole tiles in turns
 //   reserve_shared        CTAs take so much shared memory that few lie side by side
 //
 // To change the parameters: `--param stages=4`. `--keep DIR` keeps each step.
@@ -94,6 +95,12 @@ module attributes {transform.with_named_sequence} {
     %overlap_epilogue = "transform_lego.parameter"() {name = "overlap_epilogue", default = 1 : i64}
         : () -> !transform.param<i64>
     "transform_lego.overlap_stores"(%tiles, %overlap_epilogue)
+        : (!transform.any_op, !transform.param<i64>) -> ()
+
+    // 1: two warpgroups compute whole tiles in turns: one multiplies while the other one stores.
+    %ping_pong = "transform_lego.parameter"() {name = "ping_pong", default = 0 : i64}
+        : () -> !transform.param<i64>
+    "transform_lego.ping_pong"(%kernels, %ping_pong)
         : (!transform.any_op, !transform.param<i64>) -> ()
 
     // Least shared memory of a CTA, in bytes. Above half of a multiprocessor's, a multiprocessor

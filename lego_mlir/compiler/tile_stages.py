@@ -18,7 +18,7 @@ from lego_mlir.mlir.tile_passes.assign_layouts.registers import check_registers,
 from lego_mlir.mlir.tile_passes.fill_invalid import fill_invalid
 from lego_mlir.mlir.tile_passes.hoist_broadcasts import hoist_broadcasts
 from lego_mlir.mlir.tile_passes.insert_barriers import insert_barriers
-from lego_mlir.mlir.tile_passes.lower_pipelines import lower_rings, lower_roles
+from lego_mlir.mlir.tile_passes.lower_pipelines import lower_rings, lower_roles, lower_teams
 from lego_mlir.mlir.tile_passes.lower_tiles import lower_tiles
 from lego_mlir.mlir.tile_passes.order_contractions import order_contractions
 from lego_mlir.mlir.tile_passes.plan_shared_memory import plan_shared_memory
@@ -36,6 +36,7 @@ PLACING: Sequence[TilePass] = (
 )
 LOWERING: Sequence[TilePass] = (
     unroll_parts,
+    lower_teams,
     lower_rings,
     lower_tiles,
     plan_shared_memory,

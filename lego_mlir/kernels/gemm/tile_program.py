@@ -69,7 +69,7 @@ def is_tile_program(
     Raises:
         LegoError: the config says so, and there are no steps for it.
     """
-    why_not = why_no_tile_program(config, problem)
+    why_not = why_no_tile_program(config, problem, stores_by_threads=stores_by_threads)
     if config.on_tiles and why_not is not None:
         raise why_not
     if config.on_tiles is not None:
@@ -83,11 +83,16 @@ def is_tile_program(
     return why_not is None and is_whole and is_alone and is_even and has_equal_sums
 
 
-def why_no_tile_program(config: WgmmaConfig, problem: Problem) -> LegoError | None:
-    """Return why no steps make the kernel of a config for a GEMM; `None` if they do."""
+def why_no_tile_program(
+    config: WgmmaConfig, problem: Problem, *, stores_by_threads: bool = False
+) -> LegoError | None:
+    """Return why no steps make the kernel of a config for a GEMM; `None` if they do.
+
+    Arguments are those of `is_tile_program`.
+    """
     lacking = {
         "split_k through a cluster": config.column_slices > 1,
-        "ping_pong": config.ping_pong,
+        "ping_pong of a C that TMA does not store": config.ping_pong and stores_by_threads,
     }
     found = [name for name, is_asked in lacking.items() if is_asked]
     if not found:
@@ -140,7 +145,7 @@ def schedule_params(
             for name in (
                 *("producer_registers", "consumer_registers"),
                 *("overlap_epilogue", "l2_promotion", "min_shared_bytes", "promote"),
-                "split_k",
+                *("split_k", "ping_pong"),
             )
         },
     }

@@ -45,7 +45,7 @@ PENDING = "pending"
 OUTLIVES = "outlives"
 """A unit attribute of a lego.dot_wait: its result is used as it is when dots with other
 accumulators have begun, so it needs registers of its own."""
-_GROUPS = "groups"
+_GROUPS, _ORDER, _TEAMS = "groups", "order", "teams"
 MULTICAST = "multicast"
 """On a lego.copy_async whose tile several CTAs of a cluster load together: for each rank a mask of
 these CTAs."""
@@ -117,6 +117,18 @@ def pending_of(op: Any) -> int:
 def groups_of(op: Any) -> int:
     """Return how many warpgroups take turns at a lego.turn_begin or lego.turn_end."""
     return ir.IntegerAttr(op.attributes[_GROUPS]).value  # type: ignore[no-any-return]
+
+
+def order_of(op: Any) -> int:
+    """Return which of several orders of turns a lego.turn_begin or lego.turn_end is of."""
+    found = op.attributes.get(_ORDER)
+    return 0 if found is None else int(ir.IntegerAttr(found).value)
+
+
+def role_teams(op: Any) -> int:
+    """Return how many teams of warps the iterations of a role's loop are dealt to."""
+    found = op.attributes.get(_TEAMS)
+    return 1 if found is None else int(ir.IntegerAttr(found).value)
 
 
 # Builders.
@@ -199,14 +211,34 @@ def dot_wait(accumulator: Any, pending: int) -> Any:
     return _made(DOT_WAIT, [accumulator], [accumulator.type], attributes).result
 
 
-def turn_begin(groups: int) -> Any:
-    """Build the wait for a warpgroup's turn; return the operation."""
-    return _made(TURN_BEGIN, attributes={_GROUPS: _i64(groups)})
+def turn_begin(groups: int, order: int = 0) -> Any:
+    """Build the wait for a warpgroup's turn; return the operation.
+
+    Args:
+        groups: that take turns.
+        order: which of several orders of turns it is.
+    """
+    return _made(TURN_BEGIN, attributes=_turn(groups, order))
 
 
-def turn_end(groups: int) -> Any:
-    """Build the end of a warpgroup's turn; return the operation."""
-    return _made(TURN_END, attributes={_GROUPS: _i64(groups)})
+def turn_end(groups: int, order: int = 0) -> Any:
+    """Build the end of a warpgroup's turn; return the operation. Arguments as `turn_begin`."""
+    return _made(TURN_END, attributes=_turn(groups, order))
+
+
+def _turn(groups: int, order: int) -> dict[str, Any]:
+    return {_GROUPS: _i64(groups), **({_ORDER: _i64(order)} if order else {})}
+
+
+def deal_to_teams(op: Any, teams: int) -> None:
+    """Let a role have so many teams of the warps that it has."""
+    warps = len(role_warps(op)) * teams
+    op.attributes[_WARPS], op.attributes[_TEAMS] = _i64(warps), _i64(teams)
+
+
+def move_role(op: Any, first_warp: int) -> None:
+    """Let a role begin at another warp."""
+    op.attributes[_FIRST_WARP] = _i64(first_warp)
 
 
 def shared_tile(kind: Any, buffer: Any, stage: Any, layout: Any) -> Any:

@@ -18,11 +18,18 @@ class Role:
         name: for errors.
         warps: their numbers.
         op: the lego.role; `None` in a kernel without roles.
+        teams: of warps, each of which executes some iterations of its loop.
     """
 
     name: str
     warps: range
     op: Any
+    teams: int = 1
+
+    @property
+    def team_warps(self) -> int:
+        """The number of warps that execute an operation together."""
+        return len(self.warps) // self.teams
 
 
 def role_around(op: Any) -> Any | None:
@@ -46,4 +53,5 @@ def role_of(kernel: TileKernel, op: Any) -> Role:
     found = role_around(op)
     if found is None:
         return Role("the kernel", range(kernel.launch_warps), None)
-    return Role(pipelines.role_name(found), pipelines.role_warps(found), found)
+    name, warps = pipelines.role_name(found), pipelines.role_warps(found)
+    return Role(name, warps, found, pipelines.role_teams(found))

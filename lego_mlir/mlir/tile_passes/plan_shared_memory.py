@@ -36,6 +36,7 @@ from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import arith, ir, memref
 from lego_mlir.mlir.buffer_users import ancestor_in, users_of
 from lego_mlir.mlir.dialect import tile_operations as tiles
+from lego_mlir.mlir.dialect.pipeline_operations import role_teams
 from lego_mlir.mlir.lowering.buffers import (
     DYNAMIC_ALIGNMENT,
     allocated_type,
@@ -46,6 +47,7 @@ from lego_mlir.mlir.lowering.buffers import (
 )
 from lego_mlir.mlir.modules import operations_in
 from lego_mlir.mlir.tile_ir.kernels import TileKernel
+from lego_mlir.mlir.tile_ir.roles import role_around
 from lego_mlir.mlir.tile_passes.live_registers import live_registers
 from lego_mlir.mlir.to_nvvm.shared_memory import LEAST_ALIGNMENT, TargetMemory
 
@@ -75,6 +77,8 @@ def plan_shared_memory(kernel: TileKernel) -> None:
     allocs = [op for op in inside if _is_shared_alloc(op)]
     if not allocs:
         return
+    for op in allocs:
+        _check_teams(kernel, op)
     numbers = {op: number for number, op in enumerate(inside)}
     buffers = [_buffer(kernel, op, numbers) for op in allocs]
     offsets = offsets_of([b.lifetime for b in buffers], _free_bytes(kernel))
@@ -103,6 +107,25 @@ def plan_shared_memory(kernel: TileKernel) -> None:
 
 def _is_shared_alloc(op: Any) -> bool:
     return op.name == dialect.ALLOC and is_workgroup(op.results[0].type)
+
+
+def _check_teams(kernel: TileKernel, alloc: Any) -> None:
+    """Refuse memory through which the warps of a team exchange, which all teams would use.
+
+    Raises:
+        LegoError: at the operation that exchanges.
+    """
+    if dialect.GUARDED in alloc.attributes:
+        return
+    for user in users_of(alloc.results[0]):
+        role = role_around(user)
+        if role is not None and role_teams(role) > 1:
+            raise kernel.source.error(
+                "threads exchange elements through shared memory here, and the warpgroups of "
+                "ping-pong have no memory of their own for it",
+                user.location,
+                hint="let TMA store the tile as it is computed; or no ping-pong",
+            )
 
 
 def _free_bytes(kernel: TileKernel) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from lego_mlir.diagnostics import LegoError
 from lego_mlir.hardware.limits import WARP_THREADS
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.dialect import pipeline_operations as pipelines
@@ -20,6 +21,10 @@ def make_barrier(op: Any) -> None:
     if role is None:
         ir.Operation.create("gpu.barrier")
         return
+    if pipelines.role_teams(role) > 1:
+        raise LegoError(
+            f"'{op.name}' needs a barrier of threads that several warpgroups of ping-pong execute"
+        )
     threads = len(pipelines.role_warps(role)) * WARP_THREADS
     i32 = ir.IntegerType.get_signless(32)
     values = [ir.IntegerAttr.get(i32, n) for n in (_ROLE_BARRIER, threads)]

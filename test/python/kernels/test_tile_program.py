@@ -15,6 +15,7 @@ from lego_mlir.kernels import matmul
 from lego_mlir.kernels.gemm.wgmma.config import WgmmaConfig
 
 PERSISTENT = WgmmaConfig((64, 64, 64), 1, 3, persistent_ctas=3, on_tiles=True)
+PING_PONG = replace(PERSISTENT, consumers=2, persistent_ctas=1, ping_pong=True)
 OVERLAPPED = replace(PERSISTENT, overlap_epilogue=True)
 
 
@@ -45,6 +46,12 @@ def output(kernel: Any, order: str) -> Any:
                 deterministic=True,
             ),
             "early",
+        ),
+        (
+            (200, 128, 256),
+            {},
+            replace(PING_PONG, tile=(64, 128, 64)),
+            "random:3",
         ),
         ((80, 48, 64), {"batch": 3}, replace(PERSISTENT, tile=(64, 32, 64), stages=2), "early"),
         (
@@ -91,6 +98,19 @@ def test_an_epilogue_of_persistent_tiles(swap_ab: bool) -> None:
     kernel(a, b, c, bias, scale, old, 0.5, device="sim")
     expected = (a.astype("f4") @ b.astype("f4") + bias) * scale + 0.5 * old.astype("f4")
     np.testing.assert_array_equal(c, expected.astype("f2"))
+
+
+def test_warpgroups_that_take_turns_exchange_nothing_through_shared_memory() -> None:
+    old = lg.Tensor["f16", OrderBy(Row(128, 128))]
+    kernel = matmul(
+        128, 128, 64,
+        epilogue=lambda x, old: x + old.to("f32"),
+        operands={"old": old},
+        config=PING_PONG,
+        target="sm_90a",
+    )  # fmt: skip
+    with pytest.raises(LegoError, match="threads exchange elements through shared memory here"):
+        kernel.compile("sm_90a")
 
 
 def test_threads_store_wide_tiles_in_parts() -> None:

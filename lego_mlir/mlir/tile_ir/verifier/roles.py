@@ -25,6 +25,9 @@ def check_roles(kernel: TileKernel) -> None:
     roles = [op for op in inside if op.name == pipelines.ROLE]
     if roles:
         _check_warps(kernel, roles)
+        for role in roles:
+            if pipelines.role_teams(role) > 1:
+                _check_teams(kernel, role)
         _check_places(kernel, roles)
     for op in inside:
         if op.name == pipelines.TURN_BEGIN:
@@ -105,12 +108,52 @@ def _check_places(kernel: TileKernel, roles: list[Any]) -> None:
     for op in operations_in(kernel.launch):
         if any(map(is_register_tile, (*op.operands, *op.results))):
             role = role_of(kernel, op)
-            if role.op is None or role.warps != range(kernel.warps):
+            if role.op is None or role.warps != range(kernel.warps * role.teams):
                 _fail(
                     kernel,
                     op,
                     f"of a tile, in {role.name}",
                     f"the warps 0 to {kernel.warps - 1} hold the tiles, in a role of theirs",
+                )
+
+
+# Teams.
+def _check_teams(kernel: TileKernel, role: Any) -> None:
+    """Check that the iterations of a role's loop can be dealt to teams.
+
+    An iteration needs nothing of the one before, and waits for rings in turns: so the tiles are
+    waited for in their order, and the parity of each wait is that of the round.
+    """
+    teams, warps = pipelines.role_teams(role), pipelines.role_warps(role)
+    if kernel.warps != WARPGROUP_WARPS or len(warps) != teams * kernel.warps:
+        _fail(
+            kernel,
+            role,
+            f"of {len(warps)} warps has {teams} teams, and tiles have {kernel.warps}",
+            "each team is a warpgroup that holds whole tiles",
+        )
+    *listed, _ = (op.operation for op in role.regions[0].blocks[0].operations)
+    loops = [op for op in listed if op.name == "scf.for"]
+    if len(loops) != 1 or list(loops[0].results):
+        _fail(
+            kernel,
+            role,
+            f"with teams has {len(loops)} loops, or one that carries values",
+            "one loop over tiles, each of which is computed by itself",
+        )
+    for op in listed:
+        if op.name in pipelines.OF_RING or (op != loops[0] and len(op.regions)):
+            _fail(kernel, op, "beside the loop of a role with teams", "it stands in the loop")
+    block, in_turn = loops[0].regions[0].blocks[0], False
+    for op in (o.operation for o in block.operations):
+        in_turn = op.name == pipelines.TURN_BEGIN or (in_turn and op.name != pipelines.TURN_END)
+        for inner in (op, *operations_in(op)):
+            if inner.name in (pipelines.WAIT, pipelines.ACQUIRE) and not in_turn:
+                _fail(
+                    kernel,
+                    inner,
+                    "of a role with teams, outside of a turn",
+                    f"it stands between {pipelines.TURN_BEGIN} and {pipelines.TURN_END}",
                 )
 
 

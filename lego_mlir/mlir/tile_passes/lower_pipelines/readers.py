@@ -66,4 +66,4 @@ def arrivals(role: Role, *, by_groups: bool) -> int:
     """
     if is_one_thread(role):
         return 1
-    return len(role.warps) // (WARPGROUP_WARPS if by_groups else 1)
+    return role.team_warps // (WARPGROUP_WARPS if by_groups else 1)

@@ -236,7 +236,7 @@ class RingMaker:
         if ring.engine == "tma":
             return 1
         (role, *_) = [role_of(self._kernel, op) for op in self._users(value, pipelines.COMMIT)]
-        return len(role.warps) * (1 if ring.engine == PUT else WARP_THREADS)
+        return role.team_warps * (1 if ring.engine == PUT else WARP_THREADS)
 
     def _consumers(self, value: Any, ring: Ring) -> int:
         """Return the arrivals that make a stage empty, of its own CTA."""

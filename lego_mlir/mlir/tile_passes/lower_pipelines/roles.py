@@ -17,7 +17,7 @@ Source: PTX ISA 9.7.19.5 (setmaxnreg), 9.7.13.1 (bar.sync, bar.arrive).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from lego_mlir.hardware.limits import SM_REGISTERS, WARP_THREADS, WARPGROUP_THREADS, WARPGROUP_WARPS
@@ -104,7 +104,12 @@ def _set_registers(kernel: TileKernel, registers: int) -> None:
 
 
 def _lower_role(
-    kernel: TileKernel, role: Any, warp: Any, groups: int, *, sets_registers: bool
+    kernel: TileKernel,
+    role: Any,
+    warp: Any,
+    groups: Sequence[tuple[int, int]],
+    *,
+    sets_registers: bool,
 ) -> None:
     """Build the branch of a role, and move what it does there."""
     warps = pipelines.role_warps(role)
@@ -113,8 +118,8 @@ def _lower_role(
     with where(_is_in(warp, warps)):
         if registers is not None and sets_registers:
             _set_registers(kernel, registers)
-        if groups:
-            _give_first_turn(kernel, groups)
+        for count, order in groups:
+            _give_first_turn(kernel, count, order)
         one_thread = None
         if dialect.ONE_THREAD in role.attributes:
             is_first = build.compare("eq", warp, first)
@@ -127,20 +132,21 @@ def _lower_role(
 
 
 # Turns.
-def _with_turns(found: Iterable[Any]) -> tuple[list[Any], list[int]]:
-    """Return the roles, and of each how many warpgroups take turns; 0 if they do not.
+def _with_turns(found: Iterable[Any]) -> tuple[list[Any], list[list[tuple[int, int]]]]:
+    """Return the roles, and of each how many warpgroups take turns, for each order of turns.
 
     Args:
         found: roles, each with the turns inside of it behind it.
     """
     roles: list[Any] = []
-    turns: list[int] = []
+    turns: list[list[tuple[int, int]]] = []
     for op in found:
         if op.name == pipelines.ROLE:
             roles.append(op)
-            turns.append(0)
-        elif op.name == pipelines.TURN_BEGIN and roles and not turns[-1]:
-            turns[-1] = pipelines.groups_of(op)
+            turns.append([])
+        elif op.name == pipelines.TURN_BEGIN and roles:
+            turn = pipelines.groups_of(op), pipelines.order_of(op)
+            turns[-1] += [turn] if turn not in turns[-1] else []
     return roles, turns
 
 
@@ -153,22 +159,22 @@ def _home(kernel: TileKernel, op: Any) -> Any:
 
 def _lower_turn(op: Any, group: Any) -> None:
     """Build the wait for a turn of a warpgroup, or its end."""
-    groups = pipelines.groups_of(op)
+    groups, order = pipelines.groups_of(op), pipelines.order_of(op)
     threads = build.constant(build.i32(), 2 * WARPGROUP_THREADS)
     if op.name == pipelines.TURN_BEGIN:
-        nvvm.barrier(_barrier_of(group), threads)
+        nvvm.barrier(_barrier_of(group, groups, order), threads)
     else:
         following = build.binary("addi", group, build.constant(build.i32(), 1))
         around = build.compare("eq", following, build.constant(build.i32(), groups))
         following = build.select(around, build.constant(build.i32(), 0), following)
-        nvvm.barrier_arrive(_barrier_of(following), threads)
+        nvvm.barrier_arrive(_barrier_of(following, groups, order), threads)
 
 
-def _give_first_turn(kernel: TileKernel, groups: int) -> None:
+def _give_first_turn(kernel: TileKernel, groups: int, order: int) -> None:
     """Build the last warpgroup's arrival that lets the first one begin."""
     is_last = build.compare("eq", _group(kernel), build.constant(build.i32(), groups - 1))
     with where(is_last):
-        number = build.constant(build.i32(), _FIRST_TURN)
+        number = build.constant(build.i32(), _FIRST_TURN + groups * order)
         nvvm.barrier_arrive(number, build.constant(build.i32(), 2 * WARPGROUP_THREADS))
 
 
@@ -178,5 +184,6 @@ def _group(kernel: TileKernel) -> Any:
     return build.binary("divui", _warp(kernel), per_group)
 
 
-def _barrier_of(group: Any) -> Any:
-    return build.binary("addi", group, build.constant(build.i32(), _FIRST_TURN))
+def _barrier_of(group: Any, groups: int, order: int) -> Any:
+    first = build.constant(build.i32(), _FIRST_TURN + groups * order)
+    return build.binary("addi", group, first)

@@ -5,8 +5,12 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
+from ptx_mutants import is_caught
 
+from lego_mlir import runtime
+from lego_mlir.artifact import Artifact
 from lego_mlir.compiler.driver import Compilation, Options
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.hardware.targets import Target
@@ -110,6 +114,75 @@ def test_the_verifier_refuses(text: str, name: str) -> None:
         _ = _compilation(broken).placed
     assert said in caught.value.message
     assert caught.value.location is not None
+
+
+TURNS = PARAMETERS | {"ctas": 1, "cluster": 1, "overlap_epilogue": 0, "ping_pong": 1}
+
+
+@pytest.fixture(scope="module")
+def in_turns() -> str:
+    """The kernel whose tiles two warpgroups compute in turns, as text."""
+    made = _compilation(GRID.read_text(), schedule="persistent", parameters=TURNS)
+    found: str = made.text("placed")
+    return found
+
+
+def _turn(order: str) -> str:
+    return rf'"lego\.turn_(begin|end)"\(\) {{groups = 2 : i64{order}}}[^\n]*\n'
+
+
+TURN_MUTANTS = {
+    "operands without turns": (
+        _turn(""),
+        "",
+        "'lego.wait' of a role with teams, outside of a turn",
+    ),
+    "tiles are put without turns": (
+        _turn(", order = 1 : i64"),
+        "",
+        "'lego.acquire' of a role with teams, outside of a turn",
+    ),
+    "a turn that does not end": (_turn("").replace("begin|", ""), "", "without an end in its"),
+    "three teams": ("(teams = )2", r"\g<1>3", "of 8 warps has 3 teams, and tiles have 4"),
+}
+
+
+@pytest.mark.parametrize("name", TURN_MUTANTS)
+def test_the_verifier_refuses_teams(in_turns: str, name: str) -> None:
+    pattern, new, said = TURN_MUTANTS[name]
+    broken, count = re.subn(pattern, new, in_turns)
+    assert count
+    with pytest.raises(LegoError) as caught:
+        _ = _compilation(broken).placed
+    assert said in caught.value.message
+
+
+PTX_MUTANTS = {
+    "no first turn": (r"bar\.arrive 2, 256;", ""),
+    "nobody gives turns": (r"bar\.arrive %r\d+, 256;", ""),
+    "nobody waits for turns": (r"bar\.sync \t%r\d+, 256;", ""),
+    "the second warpgroup begins": (r"bar\.arrive 4, 256;", "bar.arrive 5, 256;"),
+    "stages are empty after two releases": (r"(mbarrier\.init[^;]*, )(%r\d+);", r"\g<1>2;"),
+}
+
+
+def _is_right(artifact: Artifact, order: str) -> bool:
+    rng = np.random.default_rng(0)
+    a, b = (rng.standard_normal(s).astype(np.float16) for s in ((128, 128), (128, 192)))
+    c = np.full((128, 192), np.nan, np.float16)
+    done = runtime.run(artifact, [a, b, c], device=runtime.select("sim", order=order))
+    found = np.asarray(done.outputs["arg2"]).view(np.float16).reshape(c.shape)
+    return bool(np.allclose(found, a.astype("f4") @ b.astype("f4"), atol=5e-2))
+
+
+@pytest.fixture(scope="module")
+def artifact(in_turns: str) -> Artifact:
+    return _compilation(in_turns).artifact(assemble=False)
+
+
+@pytest.mark.parametrize("name", PTX_MUTANTS)
+def test_the_simulator_finds(artifact: Artifact, name: str) -> None:
+    assert is_caught(artifact, PTX_MUTANTS[name], _is_right, ("late", "early", "random"))
 
 
 def test_each_part_is_put_once() -> None:
