@@ -272,10 +272,17 @@ def substitute(x: Int, values: Mapping[Sym, Int], times: Callable[[Int, Int], In
         times: makes products, by default expanded.
     """
     done: dict[Expr, Int] = {}
+    replaced = values.keys()
+
+    def stays(node: Int) -> bool:
+        return isinstance(node, int) or (
+            structure.is_expanded(node) and structure.symbols(node).isdisjoint(replaced)
+        )
 
     def visit(node: Int) -> Int:
-        if isinstance(node, int):
-            return node
+        if stays(node):
+            return plain(node)
+        assert not isinstance(node, int)
         if node not in done:
             done[node] = rebuild(node)
         return done[node]
@@ -287,8 +294,11 @@ def substitute(x: Int, values: Mapping[Sym, Int], times: Callable[[Int, Int], In
             case WithForm(value, _):
                 return visit(value)
             case Poly(constant, terms):
-                total: Int = constant
+                kept = {mono: c for mono, c in terms if all(stays(atom) for atom, _ in mono)}
+                total = polynomial.build(constant, kept)
                 for mono, coefficient in terms:
+                    if mono in kept:
+                        continue
                     term: Int = coefficient
                     for atom, power in mono:
                         for _ in range(power):

@@ -21,6 +21,7 @@ Loops count as if they ran to their end: one that may run fewer times than never
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any, NoReturn, TypeAlias
 
 from lego_mlir.index import Int, Sym, construct, substitute, symbols
@@ -259,7 +260,14 @@ class RingNumbers:
 
 
 def _at(number: Int, values: dict[Sym, Int]) -> Int:
-    return substitute(number, {s: x for s, x in values.items() if s in symbols(number)})
+    inside = symbols(number)
+    return _substituted(number, tuple((s, x) for s, x in values.items() if s in inside))
+
+
+@lru_cache(maxsize=1 << 10)
+def _substituted(number: Int, values: tuple[tuple[Sym, Int], ...]) -> Int:
+    """Return a number with symbols replaced: the rings of a kernel are numbered alike."""
+    return substitute(number, dict(values))
 
 
 def _last(low: Int, high: Int, stride: Int) -> Int:

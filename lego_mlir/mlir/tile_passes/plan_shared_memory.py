@@ -34,7 +34,7 @@ from lego_mlir.hardware.limits import (
 )
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import arith, ir, memref
-from lego_mlir.mlir.buffer_users import ancestor_in, users_of
+from lego_mlir.mlir.buffer_users import ancestor_in, last_inside, users_of
 from lego_mlir.mlir.dialect import tile_operations as tiles
 from lego_mlir.mlir.dialect.pipeline_operations import role_teams
 from lego_mlir.mlir.lowering.buffers import (
@@ -150,7 +150,7 @@ def _buffer(kernel: TileKernel, op: Any, numbers: Mapping[Any, int]) -> _Buffer:
     sends = [u for u in users_of(op.results[0]) if u.name == tiles.SEND_PARTS]
     if sends:
         first = 0  # another CTA of the cluster may be there already, and send
-    last = max((numbers[use] + sum(1 for _ in operations_in(use)) for use in uses), default=0)
+    last = max((numbers[last_inside(use)] for use in uses), default=0)
     # Copies into it are on their way when nobody waits, or other CTAs are iterations ahead.
     if dialect.GUARDED in op.attributes or any(map(tiles.has_slots, sends)):
         first, last = 0, len(numbers) - 1

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import product
 from math import prod
 from typing import cast
@@ -62,39 +63,48 @@ class Registers:
         """Return the value of an expression in the digits for each register."""
         constant, terms = polynomial.parts(plain(x))
         strides: dict[Sym, int] = {}
+        same: polynomial.Terms = {}
         others: polynomial.Terms = {}
         for mono, coefficient in terms.items():
             match mono:
                 case ((Sym() as digit, 1),) if digit in self.digits:
                     strides[digit] = coefficient
-                case _:
+                case _ if any(d in symbols(atom) for atom, _ in mono for d in self.digits):
                     others[mono] = coefficient
-        rest = polynomial.build(0, others)
-        constants = [constant]
+                case _:
+                    same[mono] = coefficient
+        first, more = _split(polynomial.build(0, same))
+        constants = [constant + more]
         for digit in self.digits:
             stride = strides.get(digit, 0)
             steps = [stride * value for value in range(_size(digit))]
             constants = [c + step for c in constants for step in steps]
+        rest = polynomial.build(0, others)
         varying = tuple(d for d in self.digits if d in symbols(rest))
         if not varying:
-            base, more = _split(rest)
-            return [(base, c + more) for c in constants]
-        derived: dict[tuple[int, ...], Place] = {}
+            return [(first, c) for c in constants]
+        bases: dict[Int, Int] = {}
         places = []
         for values, c in zip(
             product(*(range(_size(d)) for d in self.digits)), constants, strict=True
         ):
             key = tuple(x for x, d in zip(values, self.digits, strict=True) if d in varying)
-            if key not in derived:
-                derived[key] = _split(substitute(rest, dict(zip(varying, key, strict=True))))
-            base, more = derived[key]
-            places.append((base, c + more))
+            base, more = _at(rest, varying, key)
+            if base not in bases:
+                bases[base] = construct.add(first, base)
+            places.append((bases[base], c + more))
         return places
 
 
 def _size(digit: Sym) -> int:
     """Return the number of values of a digit."""
     return cast("int", digit.hi) + 1
+
+
+@lru_cache(maxsize=1 << 12)
+def _at(x: Int, digits: tuple[Sym, ...], values: tuple[int, ...]) -> Place:
+    """Return the value of an expression for values of digits; kernels use few swizzles."""
+    return _split(substitute(x, dict(zip(digits, values, strict=True))))
 
 
 def _split(x: Int) -> Place:

@@ -105,8 +105,9 @@ def fullest(kernel: TileKernel) -> Pressure | None:
     found = _Lives(kernel)
     changes: dict[int, int] = {}
     for tile, (start, last) in found.lives.items():
-        changes[start] = changes.get(start, 0) + registers_of(tile)
-        changes[last] = changes.get(last, 0) - registers_of(tile)
+        count = registers_of(tile)
+        changes[start] = changes.get(start, 0) + count
+        changes[last] = changes.get(last, 0) - count
     now, most, at = 0, 0, None
     for position in sorted(changes):
         now += changes[position]
