@@ -7,6 +7,7 @@ from typing import Any
 
 from lego_mlir.algebra import Layout
 from lego_mlir.frontend.casts import element_type
+from lego_mlir.frontend.dtypes import is_unsigned
 from lego_mlir.frontend.operations import block_id
 from lego_mlir.frontend.tensors import TensorValue
 from lego_mlir.frontend.tiles.creation import checked_tile, zeros
@@ -68,6 +69,16 @@ def sum_slices(
     return Value(found, trace)
 
 
+def _check_signed(x: Value, y: Value, trace: Trace) -> None:
+    """Raise LegoError for operands of unsigned integers, whose types in MLIR have no sign."""
+    unsigned = [operand.dtype for operand in (x, y) if is_unsigned(operand.dtype)]
+    if unsigned:
+        raise trace.error(
+            f"'dot' of {unsigned[0]}: its instructions take signed integers",
+            hint='subtract 128 and .to("i8"), or .to("f16"), which has all integers up to 2048',
+        )
+
+
 def dot(
     x: Value,
     y: Value,
@@ -107,8 +118,10 @@ def dot(
             )
         x, y = (checked_tile(tile, trace, "dot") for tile in (x, y))
         given = None if total is None else checked_tile(total, trace, "dot")
+        _check_signed(x, y, trace)
         return tile_dot(x, y, given, instruction)
     m, n = _shape(x, y, trace)
+    _check_signed(x, y, trace)
     element = element_type(x.ssa.type)
     if total is None:
         total = zeros((m, n), "f32" if isinstance(element, ir.FloatType) else "i32")

@@ -219,10 +219,7 @@ def _scalar(argument: Argument, value: ArgumentValue) -> np.generic:
         raise LegoError(
             f"argument '{argument.name}' is a scalar of type {argument.dtype} and needs a value"
         )
-    try:
-        return dtypes.scalar(argument.dtype, value)
-    except LegoError as e:
-        raise LegoError(f"argument '{argument.name}': {e.message}") from None
+    return dtypes.scalar_argument(argument, value)
 
 
 def _tensor(argument: Argument, value: ArgumentValue, location: Location | None) -> Array:

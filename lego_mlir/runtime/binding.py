@@ -106,7 +106,7 @@ def launch_on(
         addresses.append(None)
         extents.append(None)
         if argument.shape is None:
-            values.append(dtypes.scalar(argument.dtype, array))
+            values.append(dtypes.scalar_argument(argument, array))
         elif on_gpu:
             values.append(array)
         else:

@@ -8,13 +8,16 @@ dependency on it.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.hardware.dtypes import ELEMENT_BYTES, FLOATS
+
+if TYPE_CHECKING:
+    from lego_mlir.artifact import Argument
 
 Array = npt.NDArray[Any]
 
@@ -126,6 +129,18 @@ def scalar(name: str, value: Any) -> np.generic:
     except (TypeError, ValueError, OverflowError):
         raise LegoError(f"{value!r} is no value of type {name}") from None
     return result
+
+
+def scalar_argument(argument: Argument, value: Any) -> np.generic:
+    """Convert a value to the NumPy scalar for an argument.
+
+    Raises:
+        LegoError: the value does not fit; names the argument.
+    """
+    try:
+        return scalar(argument.dtype, value)
+    except LegoError as e:
+        raise LegoError(f"argument '{argument.name}': {e.message}") from None
 
 
 def _fits(value: int, dtype: np.dtype[Any]) -> bool:

@@ -106,7 +106,7 @@ class LoadedArtifact:
         each = zip(self.artifact.arguments, arguments, strict=True)
         for position, (argument, value) in enumerate(each):
             if argument.shape is None:
-                values.append(dtypes.scalar(argument.dtype, value))
+                values.append(dtypes.scalar_argument(argument, value))
                 extents.append(None)
                 continue
             address, found, owner = _placed(argument, value, position, ready_on)

@@ -12,6 +12,9 @@ from lego_mlir.diagnostics import LegoError
 
 X = np.zeros(4, np.float32)
 FOUR = lg.Tensor["f32", "4"]
+BYTES = lg.Tensor["u8", (32, 32)]
+COUNTS = lg.Tensor["i32", (32, 32)]
+NUMBER = lg.Scalar["i32"]
 ANY = lg.Tensor["f32", "M"]
 
 
@@ -45,6 +48,21 @@ def deep_in_indices(x: FOUR) -> None:
     for _ in range(3000):
         at = (at * 3 + 1) % 4
     x[at] = 1.0
+
+
+@lg.kernel(grid=1, warps=4)
+def dot_without_sign(x: BYTES, y: BYTES, z: COUNTS) -> None:
+    z[:, :] = lg.dot(x[:, :], y[:, :].bitcast("i8"))
+
+
+@lg.kernel(grid=1, block=128, schedule="hmma")
+def vector_dot_without_sign(x: BYTES, y: BYTES, z: COUNTS) -> None:
+    z[:, :] = lg.dot(x[:, :], y[:, :])
+
+
+@lg.kernel(grid=1, warps=1)
+def with_a_scalar(x: FOUR, alpha: NUMBER) -> None:
+    x[0] = alpha.to("f32")
 
 
 MISTAKES: dict[str, tuple[Callable[[], object], str]] = {
@@ -84,6 +102,12 @@ MISTAKES: dict[str, tuple[Callable[[], object], str]] = {
         lambda: calling_a_kernel(X),
         r"test_wrong_arguments\.py:\d+:5: error: kernel 'ones' is called in a kernel\n",
     ),
+    "unsigned tiles in a dot": (
+        lambda: dot_without_sign.compile(),
+        r"test_wrong_arguments\.py:\d+:15: error: 'dot' of u8: .* signed integers",
+    ),
+    "unsigned vectors in a dot": (lambda: vector_dot_without_sign.compile(), "'dot' of u8: "),
+    "no number for a scalar": (lambda: with_a_scalar(X, 2.5), "argument 'alpha': 2.5 is no value"),
     "deep indices": (
         lambda: deep_in_indices.compile(),
         "nested too deeply for the stage 'index'\nhint: .*lg.fold",
