@@ -18,13 +18,17 @@ def is_numpy_integer(x: Any) -> bool:
 
 
 def python_integers(x: Any) -> Any:
-    """Return `x` with NumPy's integers as Python's, also those in tuples, lists and dicts."""
+    """Return `x` with NumPy's integers as Python's, also those in arrays, tuples, lists and dicts.
+
+    An array becomes a list.
+    """
     kind = type(x)
     if kind is tuple or kind is list:
         return kind(map(python_integers, x))
     if kind is dict:
         return {name: python_integers(value) for name, value in x.items()}
-    return int(x) if is_numpy_integer(x) else x
+    is_numpy = kind.__module__ == "numpy" and hasattr(x, "tolist") and x.dtype.kind in "iu"
+    return x.tolist() if is_numpy else x
 
 
 def takes_numpy_integers(function: Callable[P, R]) -> Callable[P, R]:

@@ -21,7 +21,6 @@ from lego_mlir.frontend import (
 from lego_mlir.hardware.specs import spec_of
 from lego_mlir.hardware.targets import Target
 from lego_mlir.index import Int
-from lego_mlir.index.integers import takes_numpy_integers
 from lego_mlir.kernels.attention.append import appending
 from lego_mlir.kernels.attention.body import Body
 from lego_mlir.kernels.attention.config import AttentionConfig
@@ -39,6 +38,7 @@ from lego_mlir.kernels.attention.problem import (
 from lego_mlir.kernels.attention.signatures import with_names
 from lego_mlir.kernels.attention.splits import combination
 from lego_mlir.kernels.attention.tensors import TensorLayouts
+from lego_mlir.kernels.public import public
 
 _ARGUMENTS = (
     *("q", "k", "v", "k_new", "v_new"),
@@ -47,7 +47,7 @@ _ARGUMENTS = (
 """The arguments before the result, in their order."""
 
 
-@takes_numpy_integers
+@public
 def attention(
     batch: int | None,
     seq_q: int | None,

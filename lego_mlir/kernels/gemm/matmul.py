@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 
@@ -14,7 +13,6 @@ from lego_mlir.diagnostics import LegoError
 from lego_mlir.frontend import Kernel, KernelChoice, KernelSequence, TensorType
 from lego_mlir.hardware.specs import card_named
 from lego_mlir.hardware.targets import Target
-from lego_mlir.index.integers import takes_numpy_integers
 from lego_mlir.kernels.gemm import tuner
 from lego_mlir.kernels.gemm.any_rows.matmul import matmul_of_any_rows
 from lego_mlir.kernels.gemm.any_rows.problem import rows_of
@@ -31,12 +29,13 @@ from lego_mlir.kernels.gemm.kernel import Epilogue, Operand
 from lego_mlir.kernels.gemm.matrices import ALIGNMENT, layout_of, order_of
 from lego_mlir.kernels.gemm.planner import byte_copy_warning, fallback_warning, plan, ways
 from lego_mlir.kernels.gemm.problem import Problem
+from lego_mlir.kernels.public import public, warn_user
 
 _ALTERNATIVES = 8
 """Configs that are tried after one whose machine code spills registers."""
 
 
-@takes_numpy_integers
+@public
 def matmul(
     m: int | None,
     n: int,
@@ -172,9 +171,9 @@ def matmul(
         config = _tuned(problem, all_ways(), model, compiled, tune)
     chosen = plan(problem, layouts, parsed, schedule, config, promote, alignment, gpu, kind)
     if chosen.why_not_wgmma is not None:
-        warnings.warn(fallback_warning("matmul", chosen.why_not_wgmma), stacklevel=2)
+        warn_user(fallback_warning("matmul", chosen.why_not_wgmma))
     elif not problem.is_along_k:
-        warnings.warn(byte_copy_warning("matmul", problem), stacklevel=2)
+        warn_user(byte_copy_warning("matmul", problem))
     made = build(request, chosen)
 
     def alternatives() -> Iterator[Kernel | KernelSequence | KernelChoice]:

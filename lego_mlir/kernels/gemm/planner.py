@@ -5,7 +5,6 @@ On sm_90a the schedule is `wgmma` if TMA can copy the matrices; else it is `hmma
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
@@ -34,6 +33,7 @@ from lego_mlir.kernels.gemm.problem import Problem
 from lego_mlir.kernels.gemm.unaligned.remedies import NO_REMEDIES, Remedies, refusals
 from lego_mlir.kernels.gemm.wgmma import heuristic as wgmma_heuristic
 from lego_mlir.kernels.gemm.wgmma.config import WgmmaConfig
+from lego_mlir.kernels.public import warn_user
 
 WGMMA, HMMA, GEMV = WgmmaConfig.schedule, MmaConfig.schedule, GemvConfig.schedule
 
@@ -356,9 +356,9 @@ def _schedule_of(
             return WGMMA
         if wanted == WGMMA:
             raise found
-        warnings.warn(fallback_warning(what, found), stacklevel=4)
+        warn_user(fallback_warning(what, found))
     elif not problem.is_along_k:
-        warnings.warn(byte_copy_warning(what, problem), stacklevel=4)
+        warn_user(byte_copy_warning(what, problem))
     return HMMA
 
 

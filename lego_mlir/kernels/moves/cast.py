@@ -9,16 +9,16 @@ from typing import Any
 from lego_mlir import frontend as lg
 from lego_mlir.algebra import OrderBy, Row
 from lego_mlir.diagnostics import LegoError
-from lego_mlir.index.integers import takes_numpy_integers
 from lego_mlir.kernels.moves.axes import Axis
 from lego_mlir.kernels.moves.windows import WARPS, bytes_of, check, tensor, windowed
 from lego_mlir.kernels.permute.problem import count_tiles, find_problem, source_view, target_view
+from lego_mlir.kernels.public import public
 
 _SIDE = {1: 128, 2: 64, 4: 64, 8: 32}
 """Elements of a tile's side, by the bytes of the smaller type."""
 
 
-@takes_numpy_integers
+@public
 def cast(
     shape: Sequence[int | None],
     source: str,

@@ -8,8 +8,8 @@ from lego_mlir import frontend as lg
 from lego_mlir.algebra import OrderBy, Row, parse_layout
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.frontend import TensorType
-from lego_mlir.index.integers import takes_numpy_integers
 from lego_mlir.kernels.moves.windows import WARPS, Tiling, bytes_of, check
+from lego_mlir.kernels.public import public
 
 _INDICES = ("i32", "i64")
 
@@ -21,7 +21,7 @@ _MOST_ROWS = (1 << 31) - 1
 """Rows that a table has at most, if only the launch knows how many."""
 
 
-@takes_numpy_integers
+@public
 def gather_rows(
     table: int | None, rows: int | None, columns: int, dtype: str = "f32", *, index: str = "i32"
 ) -> lg.Kernel:

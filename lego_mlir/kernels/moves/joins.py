@@ -7,15 +7,15 @@ from itertools import accumulate
 
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.frontend import Kernel
-from lego_mlir.index.integers import takes_numpy_integers
 from lego_mlir.kernels.moves.axes import Axis
 from lego_mlir.kernels.moves.windows import check, in_parts
+from lego_mlir.kernels.public import public
 
 MAX_PARTS = 64
 """Tensors of a launch: each is a branch of the kernel."""
 
 
-@takes_numpy_integers
+@public
 def concatenate(shapes: Sequence[Sequence[int]], axis: int = 0, dtype: str = "f32") -> Kernel:
     """Return a kernel `(x0, x1, …, y)`: y has the tensors behind one another along a dimension.
 
@@ -29,7 +29,7 @@ def concatenate(shapes: Sequence[Sequence[int]], axis: int = 0, dtype: str = "f3
     """
     for shape in shapes:
         check("concatenate", shape, dtype)
-    if not shapes or not 0 <= axis < len(shapes[0]):
+    if not shapes or type(axis) is not int or not 0 <= axis < len(shapes[0]):
         raise LegoError(f"concatenate: {list(shapes)} have no dimension {axis} to join")
     first = list(shapes[0])
     for k, shape in enumerate(shapes):
@@ -43,7 +43,7 @@ def concatenate(shapes: Sequence[Sequence[int]], axis: int = 0, dtype: str = "f3
     return _in_parts("concatenate", whole, axis, sizes, dtype, joins=True)
 
 
-@takes_numpy_integers
+@public
 def split(shape: Sequence[int], sizes: Sequence[int], axis: int = 0, dtype: str = "f32") -> Kernel:
     """Return a kernel `(x, y0, y1, …)`: the y are the pieces of x along a dimension.
 
@@ -58,7 +58,7 @@ def split(shape: Sequence[int], sizes: Sequence[int], axis: int = 0, dtype: str 
     """
     check("split", shape, dtype)
     check("split", sizes)
-    if not 0 <= axis < len(shape) or sum(sizes) != shape[axis]:
+    if type(axis) is not int or not 0 <= axis < len(shape) or sum(sizes) != shape[axis]:
         raise LegoError(
             f"split: pieces of {list(sizes)} are not dimension {axis} of {list(shape)}",
             hint="the sizes of the pieces add up to that of the dimension",

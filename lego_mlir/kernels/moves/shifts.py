@@ -6,14 +6,14 @@ from collections.abc import Sequence
 
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.frontend import Kernel
-from lego_mlir.index.integers import takes_numpy_integers
 from lego_mlir.kernels.moves.axes import BOUNDARIES, Axis
 from lego_mlir.kernels.moves.windows import check, windowed
+from lego_mlir.kernels.public import public
 
 Shape = Sequence[int | None]
 
 
-@takes_numpy_integers
+@public
 def pad(
     shape: Shape,
     before: Sequence[int],
@@ -62,7 +62,7 @@ def pad(
     return windowed("pad", axes, dtype, dtype, how)
 
 
-@takes_numpy_integers
+@public
 def crop(shape: Shape, begin: Sequence[int], sizes: Shape, dtype: str = "f32") -> Kernel:
     """Return a kernel `(x, y)`: y is the part of x that begins at an index.
 
@@ -93,7 +93,7 @@ def crop(shape: Shape, begin: Sequence[int], sizes: Shape, dtype: str = "f32") -
     return windowed("crop", axes, dtype, dtype, f"{list(sizes)} from {list(begin)} on")
 
 
-@takes_numpy_integers
+@public
 def flip(shape: Shape, axes: Sequence[int], dtype: str = "f32") -> Kernel:
     """Return a kernel `(x, y)`: y is x with some dimensions reversed, as NumPy's flip.
 
@@ -119,7 +119,7 @@ def flip(shape: Shape, axes: Sequence[int], dtype: str = "f32") -> Kernel:
     return windowed("flip", found, dtype, dtype, f"reversed along {list(axes)}")
 
 
-@takes_numpy_integers
+@public
 def roll(shape: Shape, shifts: Sequence[int], dtype: str = "f32") -> Kernel:
     """Return a kernel `(x, y)`: y is x shifted along each dimension, around its end.
 

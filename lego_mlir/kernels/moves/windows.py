@@ -183,6 +183,9 @@ def check(name: str, sizes: Sequence[int | None], *dtypes: str) -> None:
     """
     for dtype in dtypes:
         check_dtype(dtype)
+    given: object = sizes
+    if isinstance(given, str) or not isinstance(given, Sequence):
+        raise LegoError(f"{name}: {sizes!r} is not a shape", hint="a shape is a tuple: (128, 64)")
     wrong = [
         n
         for k, n in enumerate(sizes)

@@ -13,7 +13,6 @@ from lego_mlir.frontend.dtypes import check_dtype
 from lego_mlir.hardware.dtypes import ELEMENT_BYTES
 from lego_mlir.hardware.limits import MAX_ACCESS_BYTES, MAX_CTA_THREADS
 from lego_mlir.index import Int
-from lego_mlir.index.integers import takes_numpy_integers
 from lego_mlir.kernels.permute.config import CopyConfig, TileConfig
 from lego_mlir.kernels.permute.elementwise import elementwise_transpose
 from lego_mlir.kernels.permute.heuristic import Config, by_words, candidates, choose_config
@@ -22,6 +21,7 @@ from lego_mlir.kernels.permute.problem import PermuteProblem, find_problem
 from lego_mlir.kernels.permute.runs import RunConfig, run_permutation
 from lego_mlir.kernels.permute.word_config import WordConfig
 from lego_mlir.kernels.permute.words import word_permutation
+from lego_mlir.kernels.public import public
 
 STRIDED = ("vector", "runs", "words")
 VARIANTS = ("naive", "shared", *STRIDED)
@@ -30,7 +30,7 @@ _MULTIPLE = 16
 """What divides sizes for which rows are accessed by vectors."""
 
 
-@takes_numpy_integers
+@public
 def transpose(
     m: int | None,
     n: int | None,
@@ -121,7 +121,7 @@ def _transpose(
     )
 
 
-@takes_numpy_integers
+@public
 def permute(
     shape: Sequence[int | None],
     axes: Sequence[int],

@@ -7,14 +7,14 @@ from typing import Any
 
 from lego_mlir import frontend as lg
 from lego_mlir.diagnostics import LegoError
-from lego_mlir.index.integers import takes_numpy_integers
+from lego_mlir.kernels.public import public
 from lego_mlir.kernels.rows.builder import RowsKernel
 from lego_mlir.kernels.rows.builder import rows as rows_kernel
 from lego_mlir.kernels.rows.config import RowsConfig
 from lego_mlir.kernels.rows.problem import Argument, taking
 
 
-@takes_numpy_integers
+@public
 def swiglu(
     rows: int | None,
     columns: int | None,
@@ -38,7 +38,7 @@ def swiglu(
     return _gated("swiglu", lg.silu, (rows, columns), dtype, config, in_place=in_place)
 
 
-@takes_numpy_integers
+@public
 def geglu(
     rows: int | None,
     columns: int | None,
@@ -51,7 +51,7 @@ def geglu(
     return _gated("geglu", lg.gelu, (rows, columns), dtype, config, in_place=in_place)
 
 
-@takes_numpy_integers
+@public
 def soft_cap(
     rows: int | None,
     columns: int | None,
@@ -87,7 +87,7 @@ def soft_cap(
     )
 
 
-@takes_numpy_integers
+@public
 def dropout(
     rows: int | None,
     columns: int | None,

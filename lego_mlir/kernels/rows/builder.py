@@ -33,7 +33,7 @@ from lego_mlir.frontend import (
     kernel,
     sequence,
 )
-from lego_mlir.index.integers import takes_numpy_integers
+from lego_mlir.kernels.public import public
 from lego_mlir.kernels.rows.bodies.persistent import (
     PARTIAL_COLUMNS,
     add_partial_sums,
@@ -76,7 +76,7 @@ _SUM_WARPS = 8
 """Warps of a CTA that adds up the sums of others."""
 
 
-@takes_numpy_integers
+@public
 def rows(
     shape: tuple[int | None, int | RowLengths | None],
     *,

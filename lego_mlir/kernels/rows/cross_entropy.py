@@ -9,8 +9,15 @@ from typing import Any
 from lego_mlir import frontend as lg
 from lego_mlir.algebra import ceildiv
 from lego_mlir.diagnostics import LegoError
-from lego_mlir.frontend import KernelChoice, KernelSequence, TensorType, Workspace, kernel, sequence
-from lego_mlir.index.integers import takes_numpy_integers
+from lego_mlir.frontend import (
+    KernelChoice,
+    KernelSequence,
+    TensorType,
+    Workspace,
+    kernel,
+    sequence,
+)
+from lego_mlir.kernels.public import public
 from lego_mlir.kernels.rows.bodies.statistics import as_number
 from lego_mlir.kernels.rows.builder import RowsKernel
 from lego_mlir.kernels.rows.builder import rows as rows_kernel
@@ -27,7 +34,7 @@ _SUM_WARPS = 16
 """Its warps."""
 
 
-@takes_numpy_integers
+@public
 def cross_entropy(
     rows: int | None,
     columns: int | None,
@@ -127,7 +134,7 @@ def cross_entropy(
     return followed(made)
 
 
-@takes_numpy_integers
+@public
 def cross_entropy_backward(
     rows: int | None,
     columns: int | None,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from lego_mlir import frontend as lg
-from lego_mlir.index.integers import takes_numpy_integers
+from lego_mlir.kernels.public import public
 from lego_mlir.kernels.rows.bodies.statistics import mean
 from lego_mlir.kernels.rows.builder import RowsKernel
 from lego_mlir.kernels.rows.builder import rows as rows_kernel
@@ -13,7 +13,7 @@ from lego_mlir.kernels.rows.config import RowsConfig
 from lego_mlir.kernels.rows.problem import Argument, Combination, Function, Stat, names_of, taking
 
 
-@takes_numpy_integers
+@public
 def softmax_backward(
     rows: int | None,
     columns: int | None,
@@ -49,7 +49,7 @@ def softmax_backward(
     )
 
 
-@takes_numpy_integers
+@public
 def log_softmax_backward(
     rows: int | None,
     columns: int | None,
@@ -73,7 +73,7 @@ def log_softmax_backward(
     )
 
 
-@takes_numpy_integers
+@public
 def rmsnorm_backward(
     rows: int | None,
     columns: int | None,
@@ -127,7 +127,7 @@ def rmsnorm_backward(
     )
 
 
-@takes_numpy_integers
+@public
 def layernorm_backward(
     rows: int | None,
     columns: int | None,

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from lego_mlir import frontend as lg
-from lego_mlir.index.integers import takes_numpy_integers
+from lego_mlir.kernels.public import public
 from lego_mlir.kernels.rows.bodies.statistics import mean
 from lego_mlir.kernels.rows.builder import RowsKernel
 from lego_mlir.kernels.rows.builder import rows as rows_kernel
@@ -14,7 +14,7 @@ from lego_mlir.kernels.rows.config import RowsConfig
 from lego_mlir.kernels.rows.problem import Argument, Stat
 
 
-@takes_numpy_integers
+@public
 def rmsnorm(
     rows: int | None,
     columns: int | None,
@@ -77,7 +77,7 @@ def rmsnorm(
     )
 
 
-@takes_numpy_integers
+@public
 def layernorm(
     rows: int | None,
     columns: int | None,

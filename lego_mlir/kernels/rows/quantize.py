@@ -7,7 +7,7 @@ from typing import Any
 from lego_mlir import frontend as lg
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.index import maximum
-from lego_mlir.index.integers import takes_numpy_integers
+from lego_mlir.kernels.public import public
 from lego_mlir.kernels.rows.bodies.statistics import mean
 from lego_mlir.kernels.rows.builder import RowsKernel
 from lego_mlir.kernels.rows.builder import rows as rows_kernel
@@ -22,7 +22,7 @@ _SMALLEST = 2.0**-100
 """What stands for the largest number of a row of zeros."""
 
 
-@takes_numpy_integers
+@public
 def rmsnorm_quantized(
     rows: int | None,
     columns: int | None,

@@ -11,7 +11,7 @@ from lego_mlir.algebra import OrderBy, Row
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.frontend import Kernel, TensorType, kernel
 from lego_mlir.hardware.limits import MAX_ACCESS_BYTES, WARP_THREADS
-from lego_mlir.index.integers import takes_numpy_integers
+from lego_mlir.kernels.public import public
 
 _HELD = 16
 """Elements of the queries that a thread holds."""
@@ -19,7 +19,7 @@ _HELD = 16
 _MOST_WARPS = 8
 
 
-@takes_numpy_integers
+@public
 def rope(
     tokens: int,
     heads: int,

@@ -10,7 +10,7 @@ from lego_mlir.algebra import ceildiv
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.frontend import Kernel, KernelChoice, kernel
 from lego_mlir.hardware.limits import WARP_THREADS
-from lego_mlir.index.integers import takes_numpy_integers
+from lego_mlir.kernels.public import public
 from lego_mlir.kernels.rows.bodies.piece import divided
 from lego_mlir.kernels.rows.builder import RowsKernel
 from lego_mlir.kernels.rows.builder import rows as rows_kernel
@@ -36,7 +36,7 @@ _MOST_SORTED = 8192
 """The longest rows that are sorted where only the launch knows how long they are."""
 
 
-@takes_numpy_integers
+@public
 def argmax(
     rows: int | None,
     columns: int | None,
@@ -87,7 +87,7 @@ def _first(a: Any, b: Any) -> Any:
     return lg.where(stays, x, y), lg.where(stays, i, j)
 
 
-@takes_numpy_integers
+@public
 def cumsum(
     rows: int | None,
     columns: int | None,
@@ -145,7 +145,7 @@ def cumsum(
     return of_any_length("cumsum", made(RowLengths()).parameters(), made, whole, multiples)
 
 
-@takes_numpy_integers
+@public
 def topk(
     rows: int | None,
     columns: int | None,

@@ -6,14 +6,14 @@ from math import inf
 from typing import Any
 
 from lego_mlir import frontend as lg
-from lego_mlir.index.integers import takes_numpy_integers
+from lego_mlir.kernels.public import public
 from lego_mlir.kernels.rows.builder import RowsKernel
 from lego_mlir.kernels.rows.builder import rows as rows_kernel
 from lego_mlir.kernels.rows.config import RowsConfig
 from lego_mlir.kernels.rows.problem import Argument, Stat
 
 
-@takes_numpy_integers
+@public
 def softmax(
     rows: int | None,
     columns: int | None,
@@ -54,7 +54,7 @@ def softmax(
     )
 
 
-@takes_numpy_integers
+@public
 def log_softmax(
     rows: int | None,
     columns: int | None,

@@ -59,7 +59,7 @@ def test_sizes_of_a_run() -> None:
 def test_ready_made_kernels() -> None:
     x = np.random.default_rng(0).random((4, 8), np.float32)
     y = np.empty((8, 4), np.float32)
-    kernels.transpose(FOUR, EIGHT)(x, y)
+    kernels.permute(np.array([4, 8]), (ONE, 0))(x, y)
     assert (y == x.T).all()
     kernels.softmax(FOUR, columns=EIGHT)(x, y := np.empty_like(x))
     np.testing.assert_allclose(y.sum(axis=1), 1, rtol=1e-5)

@@ -200,10 +200,10 @@ def test_an_epilogue_by_mma() -> None:
 @pytest.mark.parametrize(
     ("shapes", "given", "message"),
     [
-        (5, {}, "5 is not a list of shapes"),
+        (5, {}, "shapes is a sequence, not 5"),
         ([5], {}, "5 is not the \\(m, n, k\\)"),
         ([(64, 64)], {}, r"\(64, 64\) is not the \(m, n, k\)"),
-        ([(64, 64, 64)], {"a": 5}, "a is a list of layouts, one for each GEMM, not 5"),
+        ([(64, 64, 64)], {"a": 5}, "a is a sequence or None, not 5"),
         ([], {}, "none of the 0 GEMMs has a row of C"),
         ([(0, 8, 8)], {}, "none of the 1 GEMMs has a row of C"),
         ([(64, 64, 64)], {"dtype": "f64"}, "do not multiply 'f64'"),

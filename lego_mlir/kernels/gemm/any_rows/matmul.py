@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import islice
@@ -19,6 +18,7 @@ from lego_mlir.kernels.gemm.matrices import order_of
 from lego_mlir.kernels.gemm.planner import GEMV, HMMA, fallback_warning
 from lego_mlir.kernels.gemm.problem import Problem
 from lego_mlir.kernels.gemm.unaligned.remedies import Remedies
+from lego_mlir.kernels.public import warn_user
 
 _ALTERNATIVES = 8
 """Configs that are tried after one whose machine code spills registers."""
@@ -78,10 +78,10 @@ def matmul_of_any_rows(
             "launch knows are not copied",
             hint="pad k to a multiple of 16 bytes",
         )
-        warnings.warn(fallback_warning("matmul", reason), stacklevel=3)
+        warn_user(fallback_warning("matmul", reason))
         gemm = replace(gemm, schedule=HMMA)
     elif isinstance(needed, LegoError) and gemm.schedule is None:
-        warnings.warn(fallback_warning("matmul", needed), stacklevel=3)
+        warn_user(fallback_warning("matmul", needed))
     return _choice(gemm)
 
 

@@ -35,7 +35,6 @@ from lego_mlir.frontend import (
 )
 from lego_mlir.hardware.limits import MAX_PARAMETER_BYTES, TENSOR_MAP_BYTES
 from lego_mlir.hardware.targets import Target
-from lego_mlir.index.integers import takes_numpy_integers
 from lego_mlir.kernels.gemm.arguments import check_types
 from lego_mlir.kernels.gemm.config import GemmConfig
 from lego_mlir.kernels.gemm.kernel import check_epilogue_result
@@ -50,6 +49,7 @@ from lego_mlir.kernels.gemm.several.tiles import (
     layout_in_tiles,
     steps_of,
 )
+from lego_mlir.kernels.public import public
 
 Shape: TypeAlias = tuple[int, int, int]
 """m, n and k of a GEMM."""
@@ -71,7 +71,7 @@ class _Member:
     problem: Problem
 
 
-@takes_numpy_integers
+@public
 def grouped_matmul(
     shapes: Sequence[Shape],
     dtype: str = "f16",
@@ -144,17 +144,12 @@ def grouped_matmul(
     return _kernel(every, members, config, parsed, accumulator, epilogue)
 
 
-def _checked(shapes: object) -> list[Shape]:
+def _checked(shapes: Sequence[Any]) -> list[Shape]:
     """Return the sizes of the GEMMs.
 
     Raises:
         LegoError: they are not sizes.
     """
-    if not isinstance(shapes, Sequence):
-        raise LegoError(
-            f"grouped_matmul: {shapes!r} is not a list of shapes",
-            hint="a list of (m, n, k), one for each GEMM",
-        )
     for shape in shapes:
         sizes = tuple(shape) if isinstance(shape, Sequence) else ()
         are_sizes = len(sizes) == 3 and all(type(size) is int for size in sizes)
@@ -179,10 +174,6 @@ def _members(
         LegoError: layouts are missing, or differ in their order.
     """
     for what, layouts in (("a", a), ("b", b)):
-        if layouts is not None and not isinstance(layouts, Sequence):
-            raise LegoError(
-                f"grouped_matmul: {what} is a list of layouts, one for each GEMM, not {layouts!r}"
-            )
         if layouts is not None and len(layouts) != len(shapes):
             raise LegoError(
                 f"grouped_matmul: {len(layouts)} layouts {what} for {len(shapes)} GEMMs"

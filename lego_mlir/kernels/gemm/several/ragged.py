@@ -26,7 +26,6 @@ from lego_mlir.diagnostics import LegoError
 from lego_mlir.frontend import Kernel, TensorType, Value, block_id, dot, fold, kernel, search, zeros
 from lego_mlir.hardware.targets import Target
 from lego_mlir.index import maximum, minimum
-from lego_mlir.index.integers import takes_numpy_integers
 from lego_mlir.kernels.gemm.arguments import check_sizes, check_types
 from lego_mlir.kernels.gemm.config import GemmConfig
 from lego_mlir.kernels.gemm.kernel import check_epilogue_result
@@ -41,9 +40,10 @@ from lego_mlir.kernels.gemm.several.tiles import (
     layout_in_tiles,
     steps_of,
 )
+from lego_mlir.kernels.public import public
 
 
-@takes_numpy_integers
+@public
 def ragged_matmul(
     m: int,
     n: int,

@@ -27,8 +27,8 @@ from lego_mlir.frontend import (
     zeros,
 )
 from lego_mlir.index import maximum, minimum
-from lego_mlir.index.integers import takes_numpy_integers
 from lego_mlir.kernels.gemm.arguments import check_sizes, check_types
+from lego_mlir.kernels.public import public
 
 _ROWS = 64
 """Rows of a tile of A and B: K of the instructions, four times."""
@@ -38,7 +38,7 @@ _MOST_WARPS, _WARP_ELEMENTS = 8, 1024
 """Warps of a CTA, and the least elements of C that each has."""
 
 
-@takes_numpy_integers
+@public
 def ragged_k_matmul(
     m: int,
     n: int,
