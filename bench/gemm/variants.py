@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -17,6 +18,7 @@ from bench.gemm.cases import (
     short_name,
 )
 from bench.gemm.references import GemmReference, GroupedGemmReference
+from lego_mlir.diagnostics import LegoError
 
 if TYPE_CHECKING:
     from lego_mlir import Kernel
@@ -67,7 +69,18 @@ def promotion_case(n: int, dtype: str = "f8E4M3FN") -> Case:
 
 
 def _promotion_kernels(reference: GemmReference, target: str) -> dict[str, Kernel]:
-    return {f"promote {n}": make_kernel(reference, "", target, promote=n) for n in PROMOTE}
+    """Return the kernels with promoted accumulators, by the schedule `wgmma` and on tiles."""
+    from bench.sample.families import problem_of
+    from lego_mlir.hardware.targets import Target
+    from lego_mlir.kernels.gemm.planner import plan
+
+    found = {f"promote {n}": make_kernel(reference, "", target, promote=n) for n in PROMOTE}
+    for n in PROMOTE:
+        config = plan(*problem_of(reference), Target.parse(target), promote=n).config
+        with suppress(LegoError):  # a form that is not made on tiles
+            on_tiles = replace(config, on_tiles=True)  # type: ignore[type-var]
+            found[f"promote {n}, {ON_TILES}"] = make_kernel(reference, "", target, on_tiles)
+    return found
 
 
 def tiles_case(m: int, n: int, k: int, transposes: str = "NN", dtype: str = "f16") -> Case:
@@ -139,24 +152,28 @@ def _grouped_kernel(reference: GroupedGemmReference, target: str, config: object
 
 
 def _grouped_kernels(reference: GroupedGemmReference, target: str) -> dict[str, Kernel]:
-    """Return the ragged kernel, and grouped ones with configs for few rows and for many."""
+    """Return ragged and grouped kernels with configs for few rows and many, on tiles and not."""
     from lego_mlir.kernels.gemm.wgmma.config import WgmmaConfig
 
     tiles = ((64, 128, 1, 8), (128, 128, 2, 6), (128, 256, 2, 4))
     configs = [WgmmaConfig((m, n, 64), c, stages, persistent_ctas=132) for m, n, c, stages in tiles]
-    found = {str(config): _grouped_kernel(reference, target, config) for config in configs}
+    both = [replace(config, on_tiles=on_tiles) for config in configs for on_tiles in (None, True)]
+    found = {str(config): _grouped_kernel(reference, target, config) for config in both}
+    for config in both:
+        found[f"{RAGGED}, {config}"] = _ragged_kernel(reference, target, config)
     return {RAGGED: _ragged_kernel(reference, target)} | found
 
 
-def _ragged_kernel(reference: GroupedGemmReference, target: str) -> Kernel:
+def _ragged_kernel(reference: GroupedGemmReference, target: str, config: object = None) -> Kernel:
     from lego_mlir import OrderBy, RegP
     from lego_mlir.kernels import ragged_matmul
 
     groups, (m, n, k) = len(reference.rows), (sum(reference.rows), reference.n, reference.k)
     b = OrderBy(RegP([groups, k, n], [0, 2, 1])) if reference.b == "col" else None
     kernel: Kernel = ragged_matmul(
-        m, n, k, groups, reference.dtype, out=reference.out, b=b, target=target
-    )
+        m, n, k, groups, reference.dtype, out=reference.out, b=b, target=target,
+        config=config,  # type: ignore[arg-type]
+    )  # fmt: skip
     return kernel
 
 

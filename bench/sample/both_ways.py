@@ -32,6 +32,8 @@ FORMS: Mapping[str, Callable[[WgmmaConfig], bool]] = {
     "clusters": lambda c: prod(c.cluster) > 1,
     "clusters of rows and columns": lambda c: min(c.cluster) > 1,
     "persistent clusters": lambda c: prod(c.cluster) > 1 and c.persistent_ctas > 0,
+    "split-K of clusters": lambda c: c.sums_through_l2 and prod(c.cluster) > 1,
+    "24 or 40 columns": lambda c: c.tile[1] in (24, 40),
     "three consumers": lambda c: c.consumers == 3,
     "persistent with three consumers": lambda c: c.consumers == 3 and c.persistent_ctas > 0,
 }

@@ -66,6 +66,6 @@
 // MANY:       error: split_k_loop: the loop has 5 iterations, which are no 6 slices
 // MANY:       hint: --param split_k=5
 // DEEP:       error: split_k_loop: the grid is 3 x 2 x 2, and the programs that share a tile are along z
-// CHAINED:    error: split_k_loop: the kernel's body has 0 loops whose dots only add to what they carry in f32
+// CHAINED:    error: split_k_loop: the kernel's body has 0 loops whose dots only add to what they carry in f32 or i32
 // NONE:       error: split_k_loop: split_k is 0
 // NONE:       hint: --param split_k=1

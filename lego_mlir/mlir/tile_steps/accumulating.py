@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from lego_mlir.mlir.bindings import ir
@@ -14,8 +15,13 @@ from lego_mlir.mlir.tile_steps.kernels import body_of, integer, operations_of
 _LOOP = "scf.for"
 
 
-def accumulates(loop: Any) -> bool:
-    """Return whether a loop carries nothing but accumulators in f32, each for a dot in its body."""
+def accumulates(loop: Any, elements: Sequence[str] = ("f32",)) -> bool:
+    """Return whether a loop carries nothing but accumulators, each for a dot in its body.
+
+    Args:
+        loop: the loop.
+        elements: the element types that accumulators may have.
+    """
     *operations, end = operations_of(body_of(loop))
     dots = [op for op in operations_in(loop) if op.name == tiles.DOT]
     carried = list(body_of(loop).arguments)[1:]
@@ -23,7 +29,7 @@ def accumulates(loop: Any) -> bool:
         return False
     return all(
         is_tile(argument)
-        and str(element_of(argument)) == "f32"
+        and str(element_of(argument)) in elements
         and [use.owner.operation for use in argument.uses] == [value.owner.operation]
         and value.owner.operation in dots
         and value.owner.operands[2] == argument
@@ -80,7 +86,14 @@ def move_body(loop: Any, made: Any, values: list[Any]) -> None:
         body_of(made).append(op)
 
 
+def add(a: Any, b: Any) -> Any:
+    """Build the sum of two tiles, of floats or of integers."""
+    return build.binary("addi" if isinstance(element_of(a), ir.IntegerType) else "addf", a, b)
+
+
 def zeros(kind: Any) -> Any:
     """Build a tile of zeros."""
-    zero = ir.FloatAttr.get(ir.RankedTensorType(kind).element_type, 0.0)
+    element = ir.RankedTensorType(kind).element_type
+    is_integer = isinstance(element, ir.IntegerType)
+    zero = ir.IntegerAttr.get(element, 0) if is_integer else ir.FloatAttr.get(element, 0.0)
     return build.make("arith.constant", kind, value=ir.DenseElementsAttr.get_splat(kind, zero))

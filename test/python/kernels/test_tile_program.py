@@ -31,7 +31,18 @@ def output(kernel: Any, order: str) -> Any:
     ("sizes", "options", "config", "order"),
     [
         ((136, 128, 320), {"out": "f32"}, OVERLAPPED, "late"),
-        ((136, 48, 384), {"dtype": "i8"}, replace(PERSISTENT, tile=(64, 24, 128)), "early"),
+        (
+            (136, 48, 384),  # slices of 2 and 1 iterations, of 24 columns
+            {"dtype": "i8"},
+            replace(
+                PERSISTENT,
+                tile=(64, 24, 128),
+                persistent_ctas=0,
+                split_k=2,
+                split_k_through="l2",
+            ),
+            "early",
+        ),
         ((128, 256, 200), {"c": OrderBy(Col(128, 256))}, OVERLAPPED, "random:1"),
         ((192, 192, 256), {}, replace(PERSISTENT, persistent_ctas=0, cluster=(2, 2)), "late"),
         (

@@ -39,7 +39,8 @@ def steps_of(
         problem: one of the GEMMs.
         target: the GPU architecture.
         pdl: whether the launch may use programmatic dependent launch.
-        stores_by_tma: whether TMA stores C of a program on tiles, however many tiles a CTA has.
+        stores_by_tma: whether TMA stores C of a program on tiles, however many tiles a CTA has;
+            else threads do.
 
     Raises:
         LegoError: the config says `on_tiles`, and there are no steps for it.
@@ -50,7 +51,13 @@ def steps_of(
     why_not = tile_program.why_no_tile_program(config, problem)
     if why_not is not None:
         raise why_not
-    params = tile_program.schedule_params(config, problem, target, stores_by_tma=stores_by_tma)
+    params = tile_program.schedule_params(
+        config,
+        problem,
+        target,
+        stores_by_tma=stores_by_tma,
+        stores_by_threads=not stores_by_tma,
+    )
     return {
         "warps": config.threads // WARP_THREADS,
         "tile_multiple": tile_program.tile_multiple(config),

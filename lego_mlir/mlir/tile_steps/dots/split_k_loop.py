@@ -48,10 +48,11 @@ from lego_mlir.mlir.lowering.indices.index_reader import launch_sizes
 from lego_mlir.mlir.modules import operations_in
 from lego_mlir.mlir.schedule.transform_step import TransformStep, transform
 from lego_mlir.mlir.tile_ir.kernels import TileKernel, constant_size
-from lego_mlir.mlir.tile_ir.types import layout_of, shape_of
+from lego_mlir.mlir.tile_ir.types import element_of, layout_of, shape_of
 from lego_mlir.mlir.tile_passes.lower_tiles import build
 from lego_mlir.mlir.tile_steps.accumulating import (
     accumulates,
+    add,
     iterations_of,
     loop_like,
     move_body,
@@ -64,7 +65,10 @@ _Z = 2
 """Which size of a grid counts the slices."""
 
 _ACCESS_ELEMENTS = 4
-"""Elements of f32 of the widest access of a thread."""
+"""Elements of the widest access of a thread."""
+
+_ELEMENTS = ("f32", "i32")
+"""Element types of accumulators, of 4 bytes each."""
 
 _LOADED_REGISTERS = 128
 """Of a thread, that it loads at once: a load takes as long as many additions."""
@@ -126,11 +130,11 @@ class _SplitK:
             LegoError: there is none, or several, or the programs would do before it what one does.
         """
         listed = operations_of(self._kernel.body)
-        loops = [op for op in listed if op.name == _LOOP and accumulates(op)]
+        loops = [op for op in listed if op.name == _LOOP and accumulates(op, _ELEMENTS)]
         if len(loops) != 1:
             raise self._step.error(
                 f"the kernel's body has {len(loops)} loops whose dots only add to what they carry "
-                "in f32",
+                "in f32 or i32",
                 self._kernel.launch,
                 hint="one loop is divided; split_k_loop comes before persistent and pipeline_loop",
             )
@@ -153,7 +157,11 @@ class _SplitK:
         *behind, _ = listed[listed.index(loop) + 1 :]
         memory = [self._slices(result) for result in loop.results]
         with ir.InsertionPoint(kernel.launch), loop.location:
-            sums = [_allocate("f32", int(layout.size)) for layout in memory]
+            elements = [str(element_of(result)) for result in loop.results]
+            sums = [
+                _allocate(element, int(layout.size))
+                for element, layout in zip(elements, memory, strict=True)
+            ]
             arrivals = _allocate("i32", prod(self._grid), zeroed=True)
         with ir.InsertionPoint(loop), loop.location:
             made = self._slice(z)
@@ -214,7 +222,7 @@ class _SplitK:
             ]
             for parts in loaded:
                 pairs = zip(totals, parts, strict=True)
-                totals = [build.binary("addf", a, b) for a, b in pairs]
+                totals = [add(a, b) for a, b in pairs]
             ir.Operation.create("scf.yield", operands=totals)
         return list(made.results)
 

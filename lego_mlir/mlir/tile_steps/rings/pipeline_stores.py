@@ -33,6 +33,8 @@ and stored by itself, so that the conversion needs little shared memory:
     %part = "lego.extract_part"(%x, %k)
     %y = "lego.convert"(%part) : ... -> tensor<128x64xf16, #rows>
     "lego.store"(%y, %c, %i, %j + %k * 64)
+
+A mask of the rows that are stored is the same for all parts of the columns, and is built once.
 """
 
 from __future__ import annotations
@@ -41,7 +43,7 @@ from dataclasses import replace
 from math import gcd
 from typing import Any
 
-from lego_mlir.analysis.distributed import block
+from lego_mlir.analysis.distributed import DistributedLayout, block
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
@@ -50,6 +52,7 @@ from lego_mlir.mlir.dialect import tile_operations as tiles
 from lego_mlir.mlir.modules import named_attributes, operations_in
 from lego_mlir.mlir.schedule.transform_step import TransformStep, transform
 from lego_mlir.mlir.tile_ir.kernels import TileKernel
+from lego_mlir.mlir.tile_ir.layout_rules import quotient
 from lego_mlir.mlir.tile_ir.operations import slice_of
 from lego_mlir.mlir.tile_ir.types import (
     element_of,
@@ -114,7 +117,7 @@ def _part_type(tile: Any, parts: int) -> Any:
 
 def _pipeline(step: TransformStep, kernel: TileKernel, store: Any, stages: int, parts: int) -> bool:
     """Rewrite one store if TMA can make it; return whether it can."""
-    tile = _unconverted(store)
+    tile = _unconverted(store.operands[0])
     # TMA drops what is out of bounds, and nothing else.
     if dialect.made_by(tile, tiles.RESTRICT) or dialect.FILLED not in kernel.launch.attributes:
         return False
@@ -142,28 +145,54 @@ def _pipeline(step: TransformStep, kernel: TileKernel, store: Any, stages: int, 
 
 def _divide(step: TransformStep, kernel: TileKernel, store: Any, parts: int) -> None:
     """Let threads convert and store the parts of a tile one after another, if they hold parts."""
-    tile = _unconverted(store)
-    if tile == store.operands[0]:
+    stored, mask = store.operands[0], None
+    if dialect.made_by(stored, tiles.RESTRICT):
+        stored, mask = list(stored.owner.operands)
+    tile = _unconverted(stored)
+    if tile == stored:
         return  # nothing is converted
     try:
         piece = _part_type(tile, parts)
     except LegoError:
         return
+    if mask is not None and not _is_common(mask, tuple(piece.shape)):
+        return
     access = Accesses(kernel).of(store)
     shape = tuple(piece.shape)
     vector = gcd(access.vector, shape[access.order[-1]])
     access = replace(access, shape=shape, vector=vector, contiguous=1)
-    kind = tile_type(shape, element_of(tile), access.coalesced(kernel.warps, kernel.ctas))
+    layout = access.coalesced(kernel.warps, kernel.ctas)
+    kind = tile_type(shape, element_of(tile), layout)
+    if mask is not None:
+        with ir.InsertionPoint(store), store.location:
+            mask = _part_of_mask(mask, layout)
     at, part, origin = _part(store, tile, piece, parts)
     with ir.InsertionPoint(at), store.location:
         converted = tiles.convert(kind, part)
+        if mask is not None:
+            converted = tiles.restrict(converted, mask)
         dialect.store(converted, store.operands[1], origin, named_attributes(store))
     _erase(step, store, tile)
 
 
-def _unconverted(store: Any) -> Any:
-    """Return the tile that a store stores, before its conversions."""
-    tile = store.operands[0]
+def _is_common(mask: Any, shape: tuple[int, ...]) -> bool:
+    """Return whether a mask of a tile is the same for all its parts of a shape: it is broadcast."""
+    if not dialect.made_by(mask, tiles.BROADCAST):
+        return False
+    sizes = zip(shape_of(mask.owner.operands[0]), shape_of(mask), shape, strict=True)
+    return all(n == 1 or whole == part for n, whole, part in sizes)
+
+
+def _part_of_mask(mask: Any, layout: DistributedLayout) -> Any:
+    """Build the mask of each part, which has a layout, of one that all have in common."""
+    source, i1 = mask.owner.operands[0], ir.IntegerType.get_signless(1)
+    rows = tile_type(shape_of(source), i1, quotient(layout, shape_of(source)))
+    found = source if source.type == rows else tiles.convert(rows, source)
+    return tiles.broadcast(tile_type(layout.shape, i1, layout), found)
+
+
+def _unconverted(tile: Any) -> Any:
+    """Return a tile before its conversions."""
     while not isinstance(tile, ir.BlockArgument) and tile.owner.name == tiles.CONVERT:
         tile = tile.owner.operands[0]
     return tile
