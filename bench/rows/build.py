@@ -7,13 +7,17 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bench.build import commit
-from bench.rows.cases import CASES
+from bench.rows.cases import CASES, OPEN_SIZES, RowsCase
 from bench.rows.manifest import MANIFEST
 from bench.rows.sweep import configs
+from lego_mlir.artifact import Artifact
 from lego_mlir.diagnostics import LegoError
+from lego_mlir.kernels import RowsConfig
 
 
-def build(folder: Path, only: Sequence[str], target: str, *, sweep: bool) -> int:
+def build(
+    folder: Path, only: Sequence[str], target: str, *, sweep: bool, open_sizes: bool = False
+) -> int:
     """Compile the selected kernels; return the number that do not compile.
 
     Args:
@@ -21,6 +25,7 @@ def build(folder: Path, only: Sequence[str], target: str, *, sweep: bool) -> int
         only: parts of the names of cases; all by default.
         target: a GPU architecture.
         sweep: whether other configs than the heuristic's are compiled, too.
+        open_sizes: whether kernels are, too, whose sizes only the launch knows.
     """
     folder.mkdir(parents=True, exist_ok=True)
     found, failures = {}, 0
@@ -28,10 +33,12 @@ def build(folder: Path, only: Sequence[str], target: str, *, sweep: bool) -> int
         if only and not any(word in case.name for word in only):
             continue
         files = {}
-        tried = {"ours": None, **(dict(configs(case)) if sweep else {})}
+        tried: dict[str, RowsConfig | None] = {"ours": None}
+        tried |= dict.fromkeys(OPEN_SIZES) if open_sizes and "rope" not in case.kernel else {}
+        tried |= dict(configs(case)) if sweep else {}
         for number, (name, config) in enumerate(tried.items()):
             try:
-                artifact = case.make(config).compile(target)
+                artifact = _compiled(case, name, config, target)
             except LegoError as e:
                 failures += config is None
                 print(f"{case.name}, {name}: {e.message}", flush=True)
@@ -44,3 +51,13 @@ def build(folder: Path, only: Sequence[str], target: str, *, sweep: bool) -> int
     manifest = {"commit": commit(), "cases": found}
     (folder / MANIFEST).write_text(json.dumps(manifest, indent=1))
     return failures
+
+
+def _compiled(case: RowsCase, name: str, config: RowsConfig | None, target: str) -> Artifact:
+    """Return the artifact of a case by name: of a config, or of sizes that the launch knows."""
+    if name not in OPEN_SIZES:
+        return case.make(config).compile(target)
+    made = case.make(open_sizes=name)
+    known = {"M": case.rows, "N": case.columns}
+    sizes = {s: n for s, n in known.items() if s in made.run_time_sizes.names}
+    return made.compile(target, sizes=sizes)

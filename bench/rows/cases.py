@@ -42,6 +42,10 @@ OUTPUTS = (
 """The names of outputs. The gradient of softmax takes y, which is then an input."""
 
 
+OPEN_SIZES = ("any rows", "any columns", "any rows and columns")
+"""Names of kernels that take the sizes of a case at the launch."""
+
+
 @dataclass(frozen=True, slots=True)
 class RowsCase:
     """One kernel.
@@ -85,18 +89,23 @@ class RowsCase:
         }
         return self.rows * sum(each.get(role, 0) for role in ARGUMENTS[self.kernel].values())
 
-    def make(self, config: RowsConfig | None = None) -> RowsKernel:
-        """Return the kernel."""
+    def make(self, config: RowsConfig | None = None, *, open_sizes: str = "") -> RowsKernel:
+        """Return the kernel.
+
+        Args:
+            config: its tiles; by default the heuristic chooses.
+            open_sizes: those that only the launch knows, one of `OPEN_SIZES`.
+        """
         from lego_mlir import kernels
 
+        rows = None if "rows" in open_sizes else self.rows
+        columns = None if "columns" in open_sizes else self.columns
         if self.kernel in FUSIONS:
-            fused: RowsKernel = FUSIONS[self.kernel].make(
-                kernels, self.rows, self.columns, self.dtype
-            )
+            fused: RowsKernel = FUSIONS[self.kernel].make(kernels, rows, columns, self.dtype)
             return fused
         options: dict[str, Any] = {"labels": "i64"} if "entropy" in self.kernel else {}
         made: RowsKernel = getattr(kernels, self.kernel)(
-            self.rows, self.columns, self.dtype, config=config, **options
+            rows, columns, self.dtype, config=config, **options
         )
         return made
 

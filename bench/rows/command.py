@@ -18,6 +18,9 @@ def add_parser(commands: Any, only: dict[str, Any]) -> None:
     )
     steps = add_steps(command, only, _ROUNDS)
     steps.build.add_argument("--sweep", action="store_true", help="compile other configs, too")
+    steps.build.add_argument(
+        "--open", action="store_true", help="compile kernels whose sizes the launch knows, too"
+    )
     steps.run.add_argument("--peers", nargs="*", default=PEERS, choices=PEERS)
 
 
@@ -27,7 +30,8 @@ def run(options: argparse.Namespace) -> int:
         case "build":
             from bench.rows.build import build
 
-            return build(options.folder, options.only, options.target, sweep=options.sweep)
+            folder, only, target = options.folder, options.only, options.target
+            return build(folder, only, target, sweep=options.sweep, open_sizes=options.open)
         case "run":
             from bench.rows.run import run as measure
 

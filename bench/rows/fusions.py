@@ -30,7 +30,7 @@ class Fusion(NamedTuple):
     """
 
     arguments: dict[str, str]
-    make: Callable[[Any, int, int, str], Any]
+    make: Callable[[Any, int | None, int | None, str], Any]
     function: Callable[..., tuple[Any, ...]]
 
 

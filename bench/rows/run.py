@@ -10,7 +10,7 @@ from typing import Any
 
 from bench.contenders.run import append
 from bench.measure.comparison import one_line
-from bench.rows.cases import ARGUMENTS, CASES, RowsCase
+from bench.rows.cases import ARGUMENTS, CASES, OPEN_SIZES, RowsCase
 from bench.rows.fusions import HEAD, KEYS
 from bench.rows.manifest import MANIFEST
 from bench.rows.peers import peer
@@ -76,7 +76,10 @@ def _measure(
     with torch.cuda.stream(stream):
         for name, file in files.items():
             loaded = cuda.load(Artifact.load(file))
-            bound = [loaded.bind(*(x.data_ptr() for x in t.values())) for t in tensors]
+            is_open = name in OPEN_SIZES  # the arrays tell the sizes
+            bound = [
+                loaded.bind(*(x if is_open else x.data_ptr() for x in t.values())) for t in tensors
+            ]
             calls[name] = lambda k, bound=bound: bound[k](stream.cuda_stream)
             for output in case.outputs:
                 tensors[0][output].view(torch.uint8).fill_(0xCD)

@@ -18,6 +18,12 @@ _SMS, _CLUSTERED_SMS = 132, 128
 _SUMS = ("rmsnorm_backward", "layernorm_backward")
 """The kernels that add up columns."""
 
+_STAGED_BYTES = 200 << 10
+"""Shared memory of a multiprocessor that stages may have."""
+
+_CLUSTERS = {1: 132, 2: 66, 4: 30, 8: 15, 16: 7}
+"""The clusters of so many CTAs, of 16 warps, that an H200 runs at once."""
+
 _WARPS = 32
 """Threads of a warp."""
 
@@ -26,6 +32,7 @@ def configs(case: RowsCase) -> Iterator[tuple[str, RowsConfig]]:
     """Yield configs by name."""
     if case.kernel in _SUMS:
         yield from _persistent(case)
+        yield from _streamed(case)
     elif case.columns >= 32768:
         yield from _clusters(case)
     else:
@@ -83,3 +90,29 @@ def _persistent(case: RowsCase) -> Iterator[tuple[str, RowsConfig]]:
                     yield name, config
                     if ahead > 1:
                         yield f"{name} together", replace(config, together=ahead)
+
+
+def _streamed(case: RowsCase) -> Iterator[tuple[str, RowsConfig]]:
+    """Yield configs whose rows pass through stages in shared memory."""
+    from lego_mlir.kernels import RowsConfig
+
+    vector = 4 if case.dtype == "f32" else 8
+    if case.columns % vector:
+        return
+    for warps in (8, 16):
+        for held in (vector, 2 * vector, 4 * vector):
+            cluster = 1 << (-(-case.columns // (warps * _WARPS * held)) - 1).bit_length()
+            stage = 2 * case.columns * (16 // vector) // cluster
+            for stages in (2, 3):
+                if cluster > 16 or stages * stage > _STAGED_BYTES // (16 // warps):
+                    continue
+                count = _CLUSTERS[cluster] * (16 // warps)
+                for masked in (False, True):
+                    name = f"stream {warps} c{cluster} /{count} s{stages}{' masked' * masked}"
+                    yield (
+                        f"{name} {held}",
+                        RowsConfig(
+                            1, warps, 1, vector, cluster=cluster, ctas=count, stages=stages,
+                            masked=masked, ctas_per_sm=16 // warps,
+                        ),
+                    )  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 
+from lego_mlir.algebra import Layout, OrderBy, RegP, Row
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.hardware.limits import WARP_THREADS
 
@@ -112,6 +113,15 @@ class RowsConfig:
         """
         ctas = (self.cluster,) if self.cluster > 1 else ()
         return *ctas, self.piece, self.threads, self.vector
+
+    @property
+    def layout(self) -> Layout:
+        """The layout of a piece among the threads: each has whole vectors."""
+        *ctas, pieces, _, vector = self.shape
+        *order, piece = range(len(ctas) + 1)
+        places = Row(*ctas, self.warps, WARP_THREADS, pieces * vector)
+        vectors = RegP(self.shape, [*order, piece + 1, piece, piece + 2])
+        return OrderBy(places).OrderBy(vectors).GroupBy(self.shape)
 
     def describe(self, columns: int, *, is_elementwise: bool = False) -> str:
         """Return a line for `explain`."""

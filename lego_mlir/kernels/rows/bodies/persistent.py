@@ -145,8 +145,9 @@ def streamed_rows(
         finish_pieces(problem, pieces, config, add)
         return (*following, *sums)
 
+    # The layout is that of rows' vectors: stores of f32 after the loop would want shorter ones.
     zero: Any = lg.zeros(config.shape, "f32")
-    zero = lg.fill(zero, 0.0)
+    zero = lg.convert(lg.fill(zero, 0.0), config.layout)
     start = [*fetch(0), *[zero] * (count * len(functions))]
     trips = ceildiv(rows if config.masked else rows - first, config.ctas)
     if not start:

@@ -138,6 +138,28 @@ def test_bf16() -> None:
     np.testing.assert_allclose(dw.astype(np.float64), b.grad, rtol=2**-8, atol=1e-6)
 
 
+def test_rows_of_two_bytes_in_stages_are_read_by_whole_vectors() -> None:
+    """Sums of f32, which are stored after the loop, do not make the loop's vectors shorter."""
+    m, n = 5, 1000
+    x, dy = (random(m, n, seed=k).astype(ml_dtypes.bfloat16) for k in range(2))
+    w = random(n, seed=2).astype(ml_dtypes.bfloat16)
+    normal = torch.nn.functional.layer_norm(a := leaf(x.astype(np.float32)), (n,), eps=0.0)
+    backward(normal * torch.from_numpy(w.astype(np.float64)), dy.astype(np.float32))
+    wide = x.astype(np.float64)
+    mean, rstd = wide.mean(axis=1), 1 / wide.std(axis=1)
+    dx, dw, db = np.empty_like(x), np.empty_like(w), np.empty_like(w)
+    kernel = layernorm_backward(m, n, "bf16", config=RowsConfig(1, 2, 1, 8, ctas=2, stages=2))
+    saved = (s.astype(np.float32) for s in (mean, rstd))
+    kernel(x, w, dy, *saved, dx, dw, db, device="sim")
+    np.testing.assert_allclose(dx.astype(np.float32), a.grad, atol=0.04)
+    slope = dy.astype(np.float64)
+    np.testing.assert_allclose(db.astype(np.float64), slope.sum(axis=0), atol=0.04)
+    normals = (wide - mean[:, None]) * rstd[:, None]
+    np.testing.assert_allclose(dw.astype(np.float64), (slope * normals).sum(axis=0), atol=0.06)
+    first = kernel.calls[0].kernel.compilation()
+    assert "register  8 along dim 2" in "\n".join(first.explain_tiles())
+
+
 OPTIONS: list[dict[str, Any]] = [
     {},
     {"reduction": "mean", "label_smoothing": 0.1, "ignore_index": 3, "labels": "i64"},
