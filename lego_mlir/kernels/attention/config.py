@@ -16,10 +16,11 @@ than the ones that compute."""
 
 _REGISTERS = {
     (8, 0): (24, 240),
-    (8, 2): (48, 232),
+    (8, 2): (40, 232),
     (8, 4): (32, 224),
     (12, 0): (32, 160),
-    (12, 4): (24, 152),
+    (12, 2): (32, 160),
+    (12, 4): (24, 144),
 }
 """Registers of a thread that copies, and of one that computes, by the warps that compute and those
 that transpose; kernels of other warps have no setmaxnreg."""

@@ -11,6 +11,10 @@ from lego_mlir.mlir.tile_ir.kernels import TileKernel
 from lego_mlir.mlir.tile_ir.roles import role_of
 from lego_mlir.mlir.tile_ir.types import is_register_tile
 
+_REGISTER_UNIT = 8
+"""Registers of a thread are allocated in such steps. What all threads have at the launch is what
+setmaxnreg gives from one warpgroup to another (PTX ISA 9.7.19.5)."""
+
 _ENDS = ("gpu.terminator",)
 _CARRIES = ("scf.yield", "scf.for")
 
@@ -70,11 +74,13 @@ def _check_warps(kernel: TileKernel, roles: list[Any]) -> None:
             )
         registers += (pipelines.role_registers(role) or 0) * len(warps) * WARP_THREADS
     _check_registers(kernel, roles)
-    if registers > SM_REGISTERS:
+    threads = kernel.launch_warps * WARP_THREADS
+    pool = SM_REGISTERS // threads // _REGISTER_UNIT * _REGISTER_UNIT * threads
+    if registers > pool:
         _fail(
             kernel,
             roles[0],
-            f"and the others have {registers} registers, a multiprocessor {SM_REGISTERS}",
+            f"and the others have {registers} registers, a CTA of {threads} threads {pool}",
             "the last warpgroup would wait for registers forever: take fewer for one role",
         )
 

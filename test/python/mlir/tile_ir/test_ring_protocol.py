@@ -161,7 +161,7 @@ MUTANTS = {
             ),
             ("%c256 = arith.constant 256", "%c256 = arith.constant 384"),
         ),
-        "and the others have 98304 registers, a multiprocessor 65536",
+        "and the others have 98304 registers, a CTA of 384 threads 64512",
     ),
     "a tile behind the roles": (
         (
