@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import cycle, product
 from math import ceil
@@ -29,6 +29,9 @@ _CACHED_BYTES = 300e6
 _CACHES, _MOST_CACHED = (2048, 8192, 32768, 131072), 1 << 24
 """Keys of sequences that are decoded, and how many all of a batch have at most."""
 
+_CTAS = 132
+"""Multiprocessors of an H100 or H200."""
+
 _TOKENS = 16384
 _LENGTHS = (512, 1024, 2048, 4096, 8192, 16384, 32768)
 _WIDTH = 2048
@@ -38,10 +41,16 @@ _WINDOW = 1024
 
 _DEPTHS = (64, 128, 256)
 
-_TOLERANCES = {"f16": 2e-3, "bf16": 1.2e-2}
+_TOLERANCES = {"f16": 2e-3, "bf16": 1.2e-2, "f8E4M3FN": 0.1}
 """The largest errors, relative to the largest element. Hostile inputs may have eight times more:
-where exponents are in the thousands, f32 holds them that exactly only."""
-_HOSTILE_TOLERANCE = 8
+where exponents are in the thousands, f32 holds them that exactly only. Exponentials of 8 bits have
+3 bits of fraction."""
+_HOSTILE_TOLERANCE, _HOSTILE_TYPES = 8, ("f16", "bf16")
+
+_NARROW = "f8E4M3FN"
+
+VARIANT = "ours, "
+"""What the names of our kernels begin with that are measured beside the one that is chosen."""
 
 
 @dataclass(frozen=True)
@@ -127,10 +136,13 @@ def _forward() -> Iterator[Sizes]:
         for causal in (False, True):
             yield Sizes(2, 8192, 8192, 32, 8, depth, causal)
         yield Sizes(2, 8192, 8192, heads, heads, depth, causal=True, window=_WINDOW)
+        for tokens, causal in product((2048, 8192, 16384), (False, True)):
+            batch = _TOKENS // tokens
+            yield Sizes(batch, tokens, tokens, heads, heads, depth, causal, dtype=_NARROW)
 
 
 def _hostile() -> Iterator[Sizes]:
-    for depth, dtype, inputs in product(_DEPTHS, _TOLERANCES, HOSTILE):
+    for depth, dtype, inputs in product(_DEPTHS, _HOSTILE_TYPES, HOSTILE):
         yield Sizes(1, 1024, 1024, 4, 4, depth, dtype=dtype, inputs=inputs)
         # Of these queries half see no key.
         yield Sizes(1, 1024, 512, 4, 4, depth, causal=True, dtype=dtype, inputs=inputs)
@@ -154,7 +166,7 @@ def _case(sizes: Sizes) -> ContenderCase:
             found[READ] = reading(elements)
         if sizes.has_open:
             found[OPEN] = _kernel(sizes, is_open=True)
-        return found
+        return found | {name: _kernel(sizes, **more) for name, more in _variants(sizes).items()}
 
     figure = "decoding" if sizes.is_decoding else "forward"
     return ContenderCase(
@@ -168,13 +180,46 @@ def _case(sizes: Sizes) -> ContenderCase:
     )
 
 
-def _kernel(sizes: Sizes, *, is_open: bool = False) -> Any:
+def _variants(sizes: Sizes) -> dict[str, dict[str, Any]]:
+    """Return the options of kernels of 8 bits that are measured beside the one that is chosen."""
+    from lego_mlir.kernels import AttentionConfig
+
+    if sizes.dtype != _NARROW:
+        return {}
+    found: dict[str, dict[str, Any]] = {f"{VARIANT}exponentials of 16 bits": {"dtype_pv": None}}
+    given = AttentionConfig(
+        128, 128, 8, schedule="attention", query_stages=1, store_stages=1, ctas=_CTAS,
+        operand_registers=64, converters=4,
+    )  # fmt: skip
+    if sizes.depth == 128:
+        others = {
+            "nothing speculated": given,
+            "160 keys": replace(given, columns=160),
+            "2 warps transpose": replace(given, converters=2),
+        }
+    elif sizes.depth == 64:
+        others = {
+            "nothing speculated": given,
+            "192 queries": replace(given, rows=192, warps=12, converters=2),
+        }
+    else:
+        others = {}
+    return found | {f"{VARIANT}{name}": {"config": config} for name, config in others.items()}
+
+
+def _kernel(sizes: Sizes, *, is_open: bool = False, **more: Any) -> Any:
     """Return our kernel; with `is_open` one that takes batch and lengths from each launch.
 
     Few queries are known all the same: they decide how heads are packed.
+
+    Args:
+        sizes: of the problem.
+        is_open: whether only the launch knows batch and lengths.
+        more: further options of `attention`.
     """
     from lego_mlir.kernels import attention
 
+    options = ({"dtype_pv": _NARROW} if sizes.dtype == _NARROW else {}) | more
     return attention(
         None if is_open else sizes.batch,
         None if is_open and not sizes.is_decoding else sizes.queries,
@@ -187,6 +232,7 @@ def _kernel(sizes: Sizes, *, is_open: bool = False) -> Any:
         dtype=sizes.dtype,
         lse=True,
         target="sm_90a",
+        **options,
     )
 
 
@@ -195,20 +241,24 @@ def _contenders(built: Built, sizes: Sizes) -> Contenders:
     q, k, v = inputs_of(torch, sizes.inputs, sizes)
     copies = max(1, ceil(_CACHED_BYTES / sizes.bytes)) if sizes.is_decoding else 1
     caches = [(k, v), *((k.clone(), v.clone()) for _ in range(copies - 1))]
-    o = torch.empty_like(q)
+    o = torch.empty_like(q, dtype=torch.float16 if sizes.dtype == _NARROW else None)
     lse = torch.empty((sizes.batch, sizes.heads, sizes.queries), device="cuda")
     calls: dict[str, Call] = {
         OURS: _rotating([built.ours(OURS, q, *cache, o, lse) for cache in caches])
     }
     if sizes.has_open:
         calls[OPEN] = _rotating([built.ours(OPEN, q, *cache, o, lse) for cache in caches])
+    for name in _variants(sizes):
+        calls[name] = built.ours(name, q, k, v, o, lse)
     absent: dict[str, str] = {}
     expected = _reference(torch, q, k, v, sizes)
     makers = {
         "cuDNN": partial(_of_torch, "CUDNN_ATTENTION"),
         "FlashAttention-4": _flash_4,
     }
-    if not sizes.is_decoding:  # where queries are few it is far behind
+    if sizes.dtype == _NARROW:
+        makers = {"FlashAttention-3": _flash_3}
+    elif not sizes.is_decoding:  # where queries are few it is far behind
         makers["FlashAttention-2"] = partial(_of_torch, "FLASH_ATTENTION")
     errors: dict[str, float] = {}
     for name, make in makers.items():
@@ -269,6 +319,17 @@ def _flash_4(torch: Any, q: Any, k: Any, v: Any, sizes: Sizes) -> Callable[[], A
 
     def call() -> Any:
         found = flash_attn_func(q, k, v, causal=sizes.causal, window_size=window)
+        return found[0] if isinstance(found, tuple) else found
+
+    return call
+
+
+def _flash_3(torch: Any, q: Any, k: Any, v: Any, sizes: Sizes) -> Callable[[], Any]:
+    """Return FlashAttention-3's forward kernel, which takes 8 bits."""
+    from flash_attn_interface import flash_attn_func
+
+    def call() -> Any:
+        found = flash_attn_func(q, k, v, causal=sizes.causal)
         return found[0] if isinstance(found, tuple) else found
 
     return call

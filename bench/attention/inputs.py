@@ -16,7 +16,7 @@ little."""
 
 _LARGE, _GROWTH, _OFFSET = 16.0, 12.0, 8.0
 
-_DTYPES = {"f16": "float16", "bf16": "bfloat16"}
+_DTYPES = {"f16": "float16", "bf16": "bfloat16", "f8E4M3FN": "float8_e4m3fn"}
 
 
 def inputs_of(torch: Any, kind: str, sizes: Sizes) -> tuple[Any, Any, Any]:

@@ -7,7 +7,7 @@ from math import exp, log
 from pathlib import Path
 from typing import Any
 
-from bench.attention.cases import ERRORS, OPEN, READ
+from bench.attention.cases import ERRORS, OPEN, READ, VARIANT
 from bench.contenders.case import OURS
 from lego_mlir.files import write_whole
 
@@ -60,6 +60,7 @@ def _row(row: dict[str, Any], ratios: dict[str, list[float]]) -> str:
     reading, opened = times.pop(READ, None), times.pop(OPEN, None)
     wrong = "".join(f", WRONG: {name} {what}" for name, what in row["wrong"].items())
     others = ", ".join(f"{name} {us:.1f}" for name, us in times.items())
+    times = {name: us for name, us in times.items() if not name.startswith(VARIANT)}
     if ours is None:
         return f"| {row['case']} | | | {others} | | {row['commit']} |"
     scale = 1e6 if row["unit"] == "TFLOP/s" else 1e3
