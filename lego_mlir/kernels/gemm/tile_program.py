@@ -13,7 +13,6 @@ shared memory, are derived. With a config for `wgmma` the schedule is `persisten
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import partial
 from inspect import Parameter, Signature
 from math import gcd
 from typing import Any, cast
@@ -23,6 +22,7 @@ from lego_mlir.frontend import ScalarType, Tile, Value, block_id, convert, dot, 
 from lego_mlir.hardware.dtypes import ELEMENT_BYTES
 from lego_mlir.hardware.limits import MMA_COLUMNS, WGMMA_ROWS
 from lego_mlir.hardware.targets import Target
+from lego_mlir.kernels.gemm.config import GemmConfig
 from lego_mlir.kernels.gemm.kernel import (
     Epilogue,
     Matrices,
@@ -187,6 +187,24 @@ def _free_bytes(config: WgmmaConfig, problem: Problem, target: Target) -> int:
     return target.optin_shared_bytes - ring - _BARRIER_BYTES
 
 
+def instruction_of(config: GemmConfig) -> dict[str, Any]:
+    """Return what `lego_mlir.dot` takes for a config: the instruction that multiplies."""
+    return {"instruction": "mma.sync" if isinstance(config, MmaConfig) else "wgmma"}
+
+
+def first_sums(config: GemmConfig, accumulator: str) -> Value:
+    """Build the zeros with which the K loop begins, placed if the config says how.
+
+    Args:
+        config: the config.
+        accumulator: the element type.
+    """
+    zero = zeros(config.tile[:2], accumulator)
+    if not isinstance(config, MmaConfig):
+        return zero
+    return convert(cast("Tile", zero), accumulator_layout(config))
+
+
 def tile_body(
     gemm: TiledGemm,
     matrices: Matrices,
@@ -205,14 +223,11 @@ def tile_body(
         right = second.view(layout_b).tile(k, n)
         *batch, i, j = gemm.rasterization.inv(block_id())
         batch = batch or [block_id("y")] * gemm.batch_rank
-        multiply, start = partial(dot, instruction="wgmma"), zeros((m, n), accumulator)
-        if isinstance(config, MmaConfig):
-            multiply = partial(dot, instruction="mma.sync")
-            start = convert(cast("Tile", start), accumulator_layout(config))
 
-        @fold(config.k_iterations(problem), start)
+        @fold(config.k_iterations(problem), first_sums(config, accumulator))
         def total(step: Any, total: Any) -> Value:
-            return multiply(left[(*batch, i, step)], right[(*batch, step, j)], total)
+            operands = left[(*batch, i, step)], right[(*batch, step, j)]
+            return dot(*operands, total, **instruction_of(config))
 
         result = total
         if epilogue is not None:

@@ -143,15 +143,20 @@ OTHERS = [(40, 33, 60), (32, 32, 64), (0, 5, 5), (1, 35, 77)]
 WARPS = MmaConfig((32, 32, 32), (2, 2), 3)
 
 
-@pytest.mark.parametrize("order", ["late", "early", "random"])
-def test_gemms_of_any_sizes_by_mma(order: str) -> None:
-    kernel = grouped_matmul(OTHERS, config=WARPS, target="sm_80")
+@pytest.mark.parametrize(
+    ("order", "on_tiles"),
+    [("late", False), ("early", False), ("random", False), ("late", True), ("random", True)],
+)
+def test_gemms_of_any_sizes_by_mma(order: str, on_tiles: bool) -> None:
+    kernel = grouped_matmul(OTHERS, config=replace(WARPS, on_tiles=on_tiles), target="sm_80")
+    assert kernel.schedule == ("cp_async" if on_tiles else "hmma")
     check(kernel, OTHERS, order=order, target="sm_80")
 
 
-def test_whole_tiles_by_mma() -> None:
+@pytest.mark.parametrize("on_tiles", [False, True])
+def test_whole_tiles_by_mma(on_tiles: bool) -> None:
     shapes = [(64, 32, 32), (32, 96, 96)]
-    kernel = grouped_matmul(shapes, config=WARPS, target="sm_80")
+    kernel = grouped_matmul(shapes, config=replace(WARPS, on_tiles=on_tiles), target="sm_80")
     assert "cp.async.cg" in kernel.compile("sm_80").ptx  # by 16 bytes
     check(kernel, shapes, target="sm_80")
 

@@ -11,7 +11,7 @@ import pytest
 import lego_mlir as lg
 from lego_mlir import Col, OrderBy, Row, runtime
 from lego_mlir.diagnostics import LegoError
-from lego_mlir.kernels import MmaConfig, grouped_matmul, matmul
+from lego_mlir.kernels import MmaConfig, matmul
 
 CONFIG = MmaConfig((64, 64, 32), (2, 2), 3, on_tiles=True)
 SMALL = replace(CONFIG, tile=(32, 32, 32))
@@ -97,7 +97,5 @@ def test_an_epilogue_of_any_rows() -> None:
 
 
 def test_what_is_not_on_tiles() -> None:
-    with pytest.raises(LegoError, match=r"(?s)sets on_tiles, which are for a single GEMM"):
-        grouped_matmul([(64, 64, 64)], config=CONFIG, target="sm_80")
     with pytest.raises(LegoError, match="on tiles is for the schedule 'hmma', not for 'unroll'"):
         matmul(64, 64, 64, config=CONFIG, schedule="unroll", target="sm_80")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -76,9 +77,15 @@ def test_groups_of_any_sizes(
     check(kernel, (200, 40, 72), offsets)
 
 
-@pytest.mark.parametrize("offsets", OFFSETS, ids=str)
-def test_groups_of_any_sizes_by_mma(offsets: list[int]) -> None:
-    kernel = ragged_matmul(200, 33, 50, len(offsets), config=WARPS, target="sm_80")
+@pytest.mark.parametrize(
+    ("offsets", "on_tiles"),
+    [*((o, False) for o in OFFSETS), (OFFSETS[2], True), (OFFSETS[3], True)],
+    ids=str,
+)
+def test_groups_of_any_sizes_by_mma(offsets: list[int], on_tiles: bool) -> None:
+    config = replace(WARPS, on_tiles=on_tiles)
+    kernel = ragged_matmul(200, 33, 50, len(offsets), config=config, target="sm_80")
+    assert kernel.schedule == ("cp_async" if on_tiles else "hmma")
     check(kernel, (200, 33, 50), offsets, target="sm_80")
 
 

@@ -49,7 +49,6 @@ class MmaConfig(GemmConfig):
     on_tiles: bool = False
 
     schedule: ClassVar[str] = "hmma"
-    ungrouped: ClassVar[tuple[str, ...]] = ("on_tiles",)
 
     @property
     def threads(self) -> int:

@@ -31,7 +31,6 @@ from lego_mlir.frontend import (
     segment,
     sized,
     table,
-    zeros,
 )
 from lego_mlir.hardware.limits import MAX_PARAMETER_BYTES, TENSOR_MAP_BYTES
 from lego_mlir.hardware.targets import Target
@@ -44,6 +43,7 @@ from lego_mlir.kernels.gemm.problem import Problem
 from lego_mlir.kernels.gemm.rasterization import RASTER_GROUPS, raster_group_sizes
 from lego_mlir.kernels.gemm.several.tiles import (
     Tiles,
+    first_sums,
     instruction_of,
     is_on_tiles,
     layout_in_tiles,
@@ -311,7 +311,7 @@ def _body(
         else:
             iterations = table(index, [config.k_iterations(x.problem) for x in members])
 
-        @fold(iterations, zeros((m, n), accumulator))
+        @fold(iterations, first_sums(config, accumulator))
         def total(step: Any, total: Any) -> Value:
             return dot(a[i, step], b[step, j], total, **instruction)
 

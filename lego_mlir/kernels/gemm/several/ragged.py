@@ -23,7 +23,7 @@ from lego_mlir import runtime
 from lego_mlir.algebra import Layout, OrderBy, Row
 from lego_mlir.compiler.stages import DEFAULT_TARGET
 from lego_mlir.diagnostics import LegoError
-from lego_mlir.frontend import Kernel, TensorType, Value, block_id, dot, fold, kernel, search, zeros
+from lego_mlir.frontend import Kernel, TensorType, Value, block_id, dot, fold, kernel, search
 from lego_mlir.hardware.targets import Target
 from lego_mlir.index import maximum, minimum
 from lego_mlir.kernels.gemm.arguments import check_sizes, check_types
@@ -35,6 +35,7 @@ from lego_mlir.kernels.gemm.problem import Problem
 from lego_mlir.kernels.gemm.rasterization import raster_groups
 from lego_mlir.kernels.gemm.several.tiles import (
     Tiles,
+    first_sums,
     instruction_of,
     is_on_tiles,
     layout_in_tiles,
@@ -173,7 +174,7 @@ def _body(
         if not is_on_tiles(config):  # there it is proven to be 1 at least, which a bound hides
             iterations = iterations.below(full + 1)
 
-        @fold(iterations, zeros((m, n), accumulator))
+        @fold(iterations, first_sums(config, accumulator))
         def total(step: Any, total: Any) -> Value:
             left, right = tiles_of("a", a)[i, step], tiles_of("b", b)[group, step, j]
             return dot(left, right, total, **instruction)

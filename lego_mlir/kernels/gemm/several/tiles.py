@@ -9,19 +9,21 @@ from collections.abc import Sequence
 from typing import Any
 
 from lego_mlir.algebra import Layout
-from lego_mlir.frontend import arange, restrict
+from lego_mlir.frontend import Value, arange, restrict, zeros
 from lego_mlir.hardware.limits import WARP_THREADS
 from lego_mlir.hardware.targets import Target
 from lego_mlir.kernels.gemm import tile_program
 from lego_mlir.kernels.gemm.config import GemmConfig
 from lego_mlir.kernels.gemm.matrices import tile_index, tiled_matrices
+from lego_mlir.kernels.gemm.mma.config import MmaConfig
+from lego_mlir.kernels.gemm.mma.tile_program import SCHEDULE as CP_ASYNC
 from lego_mlir.kernels.gemm.problem import Problem
 from lego_mlir.kernels.gemm.wgmma.config import WgmmaConfig
 
 
 def is_on_tiles(config: GemmConfig) -> bool:
     """Return whether the kernel of a config is a program on tiles."""
-    return isinstance(config, WgmmaConfig) and config.on_tiles is True
+    return isinstance(config, WgmmaConfig | MmaConfig) and config.on_tiles is True
 
 
 def steps_of(
@@ -45,9 +47,14 @@ def steps_of(
     Raises:
         LegoError: the config says `on_tiles`, and there are no steps for it.
     """
-    if not isinstance(config, WgmmaConfig) or not is_on_tiles(config):
+    warps = config.threads // WARP_THREADS
+    if not is_on_tiles(config):
         params = config.grouped_params(problem, pdl=pdl)
         return {"block": config.threads, "schedule": config.schedule, "params": params}
+    if isinstance(config, MmaConfig):
+        stages = {"stages": config.stages}
+        return {"warps": warps, "schedule": CP_ASYNC, "params": stages, "pdl": pdl}
+    assert isinstance(config, WgmmaConfig)
     why_not = tile_program.why_no_tile_program(config, problem)
     if why_not is not None:
         raise why_not
@@ -59,7 +66,7 @@ def steps_of(
         stores_by_threads=not stores_by_tma,
     )
     return {
-        "warps": config.threads // WARP_THREADS,
+        "warps": warps,
         "tile_multiple": tile_program.tile_multiple(config),
         "schedule": tile_program.SCHEDULE,
         "params": params,
@@ -69,7 +76,16 @@ def steps_of(
 
 def instruction_of(config: GemmConfig) -> dict[str, Any]:
     """Return what `lego_mlir.dot` takes for a config: the instruction, or the layout of warps."""
-    return {"instruction": "wgmma"} if is_on_tiles(config) else {"warps": config.warp_layout}
+    if is_on_tiles(config):
+        return tile_program.instruction_of(config)
+    return {"warps": config.warp_layout}
+
+
+def first_sums(config: GemmConfig, accumulator: str) -> Value:
+    """Build the zeros with which the K loop begins, of an element type."""
+    if is_on_tiles(config):
+        return tile_program.first_sums(config, accumulator)
+    return zeros(config.tile[:2], accumulator)
 
 
 def layout_in_tiles(config: GemmConfig, layout: Layout, tile: Sequence[int]) -> Layout:

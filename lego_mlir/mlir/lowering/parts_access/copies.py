@@ -43,12 +43,10 @@ def lower_copy(source: PartsMemory, target: PartsMemory) -> None:
     """
     registers = Registers.of(source.first, source.factors)
     exist, _ = conditions(source.layout, registers, in_bounds=source.in_bounds)
-    is_nothing = all(own.is_never for own in exist)  # then there is no offset
-    starts = (
-        [(0, 0)] * len(exist)
-        if is_nothing
-        else registers.places(offset_of(source.layout, registers.index))
-    )
+    if all(own.is_never for own in exist):  # nothing is read, and there may be no offset
+        starts: list[Place] = [(0, k) for k in range(len(exist))]
+    else:
+        starts = registers.places(offset_of(source.layout, registers.index))
     written = Registers.of(target.first, target.factors)
     ends = written.places(offset_of(target.layout, written.index))
     width = _width((source, starts), (target, ends))
