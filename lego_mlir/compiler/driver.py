@@ -68,7 +68,7 @@ from lego_mlir.mlir.tile_ir.step_check import StepCheck
 from lego_mlir.mlir.to_nvvm.divisions import DIVISIONS, divide_by_approximation, is_exact
 from lego_mlir.mlir.to_nvvm.fp8_casts import lower_short_floats
 from lego_mlir.mlir.to_nvvm.lower_reduce import lower_reductions
-from lego_mlir.mlir.to_nvvm.math_library import define_mathematics, keep_extremes
+from lego_mlir.mlir.to_nvvm.math_library import define_mathematics, has_extremes, keep_extremes
 from lego_mlir.mlir.to_nvvm.shared_memory import TargetMemory, check_static_shared, fit_shared
 from lego_mlir.mlir.updates.update_checks import check_updates
 from lego_mlir.sources import Sources
@@ -294,9 +294,10 @@ class Compilation:
         exact = self.options.exact_math or is_exact(module, self.source)
         divides = not exact and any(op.name in DIVISIONS for op in operations)
         with self.context:
-            updates = atomics.has_updates(operations)
+            updates, extremes = atomics.has_updates(operations), has_extremes(operations)
             lower_short_floats(operations, self.options.target.capability)
-            keep_extremes(module)
+            if extremes:
+                keep_extremes(module)
         self._run(
             "nvvm",
             module,

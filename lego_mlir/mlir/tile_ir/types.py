@@ -31,7 +31,7 @@ def is_tile(value: Any) -> bool:
 
 def has_tiles(op: Any) -> bool:
     """Return whether an operation has operands or results that are tiles."""
-    return any(is_tile(value) for value in (*op.operands, *op.results))
+    return any(is_tile(value) for values in (op.results, op.operands) for value in values)
 
 
 def shape_of(value: Any) -> tuple[int, ...]:

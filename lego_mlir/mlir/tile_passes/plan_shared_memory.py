@@ -20,8 +20,9 @@ multiprocessor.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from lego_mlir.analysis.buffer_lifetimes import BufferLifetime, assign_offsets
@@ -81,7 +82,7 @@ def plan_shared_memory(kernel: TileKernel) -> None:
         _check_teams(kernel, op)
     numbers = {op: number for number, op in enumerate(inside)}
     buffers = [_buffer(kernel, op, numbers) for op in allocs]
-    offsets = offsets_of([b.lifetime for b in buffers], _free_bytes(kernel))
+    offsets = offsets_of([b.lifetime for b in buffers], partial(_free_bytes, kernel))
     used = max(at + b.lifetime.size for at, b in zip(offsets, buffers, strict=True))
     if dialect.MIN_SHARED_BYTES in kernel.launch.attributes:
         least = ir.IntegerAttr(kernel.launch.attributes[dialect.MIN_SHARED_BYTES]).value
@@ -164,15 +165,16 @@ def _buffer(kernel: TileKernel, op: Any, numbers: Mapping[Any, int]) -> _Buffer:
     return _Buffer(op, kind, BufferLifetime(bytes_of(kind), alignment, first, last))
 
 
-def offsets_of(lifetimes: Sequence[BufferLifetime], free: int) -> list[int]:
+def offsets_of(lifetimes: Sequence[BufferLifetime], free: Callable[[], int]) -> list[int]:
     """Return offsets at which as many of the smallest buffers as possible share no bytes.
 
     Args:
         lifetimes: of the buffers.
-        free: bytes that cost nothing.
+        free: returns the bytes that cost nothing; called where sharing saves any.
     """
     shared = assign_offsets(lifetimes)
-    most = max(free, _end(lifetimes, shared))
+    least = _end(lifetimes, shared)
+    most: int | None = None
     by_size = sorted(range(len(lifetimes)), key=lambda k: lifetimes[k].size, reverse=True)
     for sharing in range(len(lifetimes)):
         separate = list(lifetimes)
@@ -180,7 +182,10 @@ def offsets_of(lifetimes: Sequence[BufferLifetime], free: int) -> list[int]:
         for k in by_size[sharing:]:
             separate[k] = replace(separate[k], first_use=0, last_use=last)
         offsets = assign_offsets(separate)
-        if _end(separate, offsets) <= most:
+        end = _end(separate, offsets)
+        if end > least and most is None:
+            most = max(least, free())
+        if end <= (least if most is None else most):
             return offsets
     return shared
 

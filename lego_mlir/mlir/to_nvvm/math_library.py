@@ -8,6 +8,7 @@ kept from becoming comparisons.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from lego_mlir import data
@@ -20,6 +21,11 @@ _PREFIX = "__nv_"
 _COMMON, _EXACT = "mathematics.mlir", "exact_mathematics.mlir"
 
 _EXTREMES = {"arith.maximumf": "llvm.intr.maximum", "arith.minimumf": "llvm.intr.minimum"}
+
+
+def has_extremes(operations: Iterable[Any]) -> bool:
+    """Return whether there are operations that `keep_extremes` is about."""
+    return any(op.name in _EXTREMES for op in operations)
 
 
 def keep_extremes(module: Any) -> None:

@@ -33,6 +33,7 @@ LEAST_ALIGNMENT = 128
 
 _DYNAMIC = "__dynamic_shmem__0"  # as gpu.dynamic_shared_memory is lowered
 _SPACE = 3
+_ADDRESS_OF = "llvm.mlir.addressof"
 _POINTER = f"!llvm.ptr<{_SPACE}>"
 _SIZE = 10
 """The index of the dynamic shared memory's size among the groups of a launch's operands."""
@@ -114,12 +115,12 @@ def fit_shared(module: Any, memory: TargetMemory, source: Source) -> None:
     dynamic_sizes = [_known_size(launch) for launch in launches]
     if sum(sizes.values()) <= memory.static and max([0, *map(int, dynamic_sizes)]) <= memory.static:
         return
-    kernels = _kernels(module, sizes, launches)
+    kernels, addresses = _kernels(module, sizes, launches)
     for kernel in kernels:
         kernel.check(memory, source)
     large = [k for k in kernels if k.static > memory.static and not k.is_open]
     if large:
-        _make_dynamic(module, large, kernels, sizes, memory, source)
+        _make_dynamic(module, large, kernels, addresses, sizes, memory, source)
 
 
 def check_static_shared(module: Any, memory: TargetMemory, source: Source) -> None:
@@ -139,7 +140,8 @@ def check_static_shared(module: Any, memory: TargetMemory, source: Source) -> No
     if sum(sizes.values()) <= memory.static:
         return
     launches = launches_in(module)
-    for kernel in _kernels(module, sizes, launches):
+    kernels, _ = _kernels(module, sizes, launches)
+    for kernel in kernels:
         if kernel.static > memory.static:
             raise source.error(
                 f"the kernel declares {kernel.static} bytes of static shared memory, "
@@ -194,6 +196,7 @@ def _make_dynamic(
     module: Any,
     large: Sequence[_Kernel],
     kernels: Sequence[_Kernel],
+    addresses: Sequence[Any],
     sizes: Mapping[str, int],
     memory: TargetMemory,
     source: Source,
@@ -220,8 +223,8 @@ def _make_dynamic(
             with_dynamic_size(launch, size)
             launch.erase()
     _ensure_dynamic(module)
-    for op in list(operations_in(module.operation)):
-        if op.name == "llvm.mlir.addressof" and (at := _variable(op)) in offsets:
+    for op in addresses:
+        if (at := _variable(op)) in offsets:
             _replace_address(op, offsets[at])
     for op in symbols_in(module):
         if _is_shared(op) and _name(op) in offsets:
@@ -279,16 +282,26 @@ def _ensure_dynamic(module: Any) -> None:
         ir.Operation.create(static.name, attributes=attributes, regions=1)
 
 
-def _kernels(module: Any, sizes: Mapping[str, int], launches: Sequence[Any]) -> list[_Kernel]:
-    """Return the kernels of a module, with the variables that they and what they call name."""
+def _kernels(
+    module: Any, sizes: Mapping[str, int], launches: Sequence[Any]
+) -> tuple[list[_Kernel], list[Any]]:
+    """Return the kernels of a module, with the variables that they and what they call name.
+
+    Beside them the operations that take addresses of variables.
+    """
     functions = {_name(op): op for op in symbols_in(module) if op.name == "llvm.func"}
     shared = {_name(op) for op in symbols_in(module) if _is_shared(op)}
     named: dict[str, set[str]] = {}
     called: dict[str, set[str]] = {}
+    addresses: list[Any] = []
     for name, op in functions.items():
-        inner = list(operations_in(op))
-        named[name] = {v for o in inner if (v := _variable(o)) in shared}
-        called[name] = {c for o in inner if (c := _callee(o)) in functions}
+        inner = [(o, o.name) for o in operations_in(op)]
+        own_addresses = [o for o, kind in inner if kind == _ADDRESS_OF]
+        named[name] = {v for o in own_addresses if (v := _variable(o)) in shared}
+        called[name] = {
+            c for o, kind in inner if kind == "llvm.call" and (c := _callee(o)) in functions
+        }
+        addresses += own_addresses
     found = []
     for name, op in functions.items():
         if "nvvm.kernel" not in op.attributes:
@@ -297,7 +310,7 @@ def _kernels(module: Any, sizes: Mapping[str, int], launches: Sequence[Any]) -> 
         variables = set[str]().union(*(named[f] for f in reached))
         own = [x for x in launches if list(x.attributes["kernel"].value)[-1] == name]
         found.append(_Kernel(op, sorted(variables), sizes, own))
-    return found
+    return found, addresses
 
 
 def _reached(name: str, called: Mapping[str, set[str]]) -> Iterator[str]:
@@ -312,15 +325,13 @@ def _reached(name: str, called: Mapping[str, set[str]]) -> Iterator[str]:
 
 
 def _variable(op: Any) -> Any:
-    """Return the variable whose address an operation takes, if it does."""
-    return op.attributes["global_name"].value if op.name == "llvm.mlir.addressof" else None
+    """Return the variable whose address an operation takes."""
+    return op.attributes["global_name"].value
 
 
 def _callee(op: Any) -> Any:
-    """Return the function that an operation calls by its name, if it does."""
-    if op.name != "llvm.call" or "callee" not in op.attributes:
-        return None
-    return op.attributes["callee"].value
+    """Return the function that a call names, if it does."""
+    return op.attributes["callee"].value if "callee" in op.attributes else None
 
 
 def _known_size(launch: Any) -> int:

@@ -167,7 +167,7 @@ lifetimes = st.lists(
 def test_buffers_that_live_together_never_share_bytes(
     buffers: list[BufferLifetime], free: int
 ) -> None:
-    offsets = offsets_of(buffers, free)
+    offsets = offsets_of(buffers, lambda: free)
     for k, (a, at) in enumerate(zip(buffers, offsets, strict=True)):
         assert at % a.alignment == 0
         for b, other in list(zip(buffers, offsets, strict=True))[:k]:

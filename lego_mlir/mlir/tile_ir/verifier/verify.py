@@ -144,15 +144,10 @@ def _verify(kernel: TileKernel, op: Any, seen: dict[Any, Any], *, placed: bool) 
             op.location,
             hint="barriers are placed automatically, and lego.iota is the index of each element",
         )
-    operands = [x.type for x in op.operands if isinstance(x.type, ir.ShapedType)]
-    results = [x.type for x in op.results if isinstance(x.type, ir.ShapedType)]
-    inside = [
-        a.type
-        for region in op.regions
-        for block in region.blocks
-        for a in block.arguments
-        if isinstance(a.type, ir.ShapedType)
-    ]
+    operands = _shaped(op.operands)
+    results = _shaped(op.results)
+    blocks = (block for region in op.regions for block in region.blocks)
+    inside = [kind for block in blocks for kind in _shaped(block.arguments)]
     checked = Checked(op, kernel.layouts, kernel.source)
     kinds = [*operands, *results, *inside]
     if name in (dialect.LOAD, dialect.STORE):  # of an element, too
@@ -181,6 +176,11 @@ def _verify(kernel: TileKernel, op: Any, seen: dict[Any, Any], *, placed: bool) 
     else:
         return
     _check_layouts(checked, seen, [*operands, *results, *inside], placed=placed)
+
+
+def _shaped(values: Iterable[Any]) -> list[Any]:
+    """Return the types of values that are tensors, vectors or memrefs."""
+    return [kind for x in values if isinstance(kind := x.type, ir.ShapedType)]
 
 
 def _check_restrict(kernel: TileKernel, op: Any) -> None:
