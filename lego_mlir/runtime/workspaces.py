@@ -99,7 +99,7 @@ class Allocation:
         )
 
     @property
-    def place(self) -> tuple[int, int]:
+    def key(self) -> tuple[int, int]:
         """Its address and its division: with the needs of a launch they give all addresses."""
         return self._base, self._zeroed
 

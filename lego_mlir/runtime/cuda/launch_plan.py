@@ -46,7 +46,7 @@ class Bound:
         values: addresses of tensors, and NumPy scalars, by position.
         numbers: of the artifact's expressions.
         needs: of the workspaces.
-        launches: by the place of the workspaces' memory, None if there are no workspaces.
+        launches: by the key of the memory of the workspaces, None if there are no workspaces.
     """
 
     values: Sequence[Any]
@@ -120,7 +120,7 @@ class LaunchPlan:
         found = tuple(launch for launch in made if launch is not None)
         if len(bound.launches) >= _MOST_PLACES:
             bound.launches.clear()
-        bound.launches[None if memory is None else memory.place] = found
+        bound.launches[None if memory is None else memory.key] = found
         return found
 
 
@@ -136,7 +136,7 @@ def _finder(artifact: Artifact) -> Callable[[Sequence[Any], Sequence[Any]], Foun
         [*facts, *open_texts(artifact)], lambda leaf: arguments[leaf.argument].leaf(leaf)
     )
     pairs = [
-        f"{a.place} < {b.end} and {b.place} < {a.end}"
+        f"{a.address} < {b.end} and {b.address} < {a.end}"
         for a, b in combinations(tensors, 2)
         if not artifact.in_place and (a.is_written or b.is_written)
     ]
@@ -217,7 +217,7 @@ class _Tensor:
 
     Attributes:
         key: names for what the key of a launch has of it.
-        place: the Python of its address.
+        address: the Python of where it begins.
         end: that of the address behind its last element.
         value: what kernels are passed.
         shape: of its buffer.
@@ -231,13 +231,13 @@ class _Tensor:
         self._fixed = fixed_extents(argument)
         self.is_written = argument.access in WRITES
         self.is_used = argument.access != "none"
-        self.place = self.value = f"place{position}"
+        self.address = self.value = f"address{position}"
         self.end = f"end{position}"
         if self._fixed is not None:
-            self.key = [self.place]
+            self.key = [self.address]
             self.shape, self.strides = str(self._fixed.shape), str(self._fixed.strides)
             return
-        self.key = [f"shape{position}", f"steps{position}", self.place]
+        self.key = [f"shape{position}", f"steps{position}", self.address]
         self.shape, self.strides = f"shape{position}", f"row_major(shape{position})"
         if argument.strides is not None:
             self.shape, self.strides = (f"found{position}.{x}" for x in ("shape", "strides"))
@@ -246,9 +246,9 @@ class _Tensor:
         """Yield the statements that check a tensor."""
         k, argument = self._position, self._argument
         size = ELEMENT_BYTES[argument.dtype]
-        yield f"if {self.place} % {argument.alignment}: return None"
+        yield f"if {self.address} % {argument.alignment}: return None"
         if self._fixed is not None:
-            yield f"{self.end} = {self.place} + {self._fixed.elements * size}"
+            yield f"{self.end} = {self.address} + {self._fixed.elements * size}"
             return
         fitted = f"fitted[{k}](Extents(tuple(shape{k}), tuple(steps{k})))"
         sizes = [f"size{k}_{d}" for d, _ in enumerate(argument.shape or ())]
@@ -264,7 +264,7 @@ class _Tensor:
             elements = f"found{k}.elements"
         if sizes:
             yield f"{', '.join(sizes)}, = {self.shape}"
-        yield f"{self.end} = {self.place} + {elements} * {size}"
+        yield f"{self.end} = {self.address} + {elements} * {size}"
 
     def leaf(self, leaf: Leaf) -> str:
         """Return the Python of what an expression asks of the tensor."""

@@ -29,7 +29,7 @@ from lego_mlir.runtime.cuda.tensor_maps import TensorMapEncoder
 from lego_mlir.runtime.launch_sizes.sized import check_grid
 
 MOST_KEPT = 1024
-"""Tensor maps, grids, and places of workspaces, that are kept."""
+"""Tensor maps, grids, and addresses of workspaces, that are kept."""
 
 Made = Callable[[Sequence[Any], Sequence[int], Sequence[int]], DirectLaunch | None]
 """Returns a launch with all parameters laid out; None if there is no CTA to launch. Arguments are
@@ -76,7 +76,7 @@ def planned(
         put(configs, grid, StreamConfigs(launch, grid))
         return configs[grid]
 
-    pointers = [place or f"start + {8 * number}" for number, place in enumerate(code.pointers)]
+    pointers = [address or f"start + {8 * number}" for number, address in enumerate(code.pointers)]
     return function(
         ("values", "numbers", "workspaces"),
         [
@@ -158,15 +158,15 @@ class _Code:
         buffer: Argument | Workspace
         if isinstance(found.argument, WorkspaceIndex):
             position = found.argument.workspace
-            buffer, place = self._artifact.workspaces[position], f"workspaces[{position}]"
+            buffer, address = self._artifact.workspaces[position], f"workspaces[{position}]"
         else:
             buffer = self._artifact.arguments[found.argument]
-            place = f"values[{found.argument}]"
+            address = f"values[{found.argument}]"
         sizes = (*found.shape, *found.strides)
         encode: _Encode = TensorMapEncoder(found, buffer).encode
         if all(isinstance(n, int) for n in sizes):
             encode = _once_for_each_address(encode)
-        return encode, place, f"({''.join(f'{self.number(n)}, ' for n in sizes)})"
+        return encode, address, f"({''.join(f'{self.number(n)}, ' for n in sizes)})"
 
     def _word(self, value: str) -> None:
         self.words.append(value)
@@ -176,9 +176,9 @@ class _Code:
         name = self._named(lay_out, *arguments)
         self._pointer(f"address({name})", name)
 
-    def _pointer(self, place: str, memory: str) -> None:
+    def _pointer(self, address: str, memory: str) -> None:
         self.words.append("0")
-        self.pointers.append(place)
+        self.pointers.append(address)
         self.kept.append(memory)
 
     def _named(self, lay_out: Callable[..., Any], *arguments: str) -> str:
@@ -208,7 +208,7 @@ def _once_for_each_address(encode: _Encode) -> _Encode:
 
 def _side_by_side(*maps: tuple[Any, int]) -> Any:
     """Return the memory of tensor maps one behind the other."""
-    bytes_ = b"".join(ctypes.string_at(place, TENSOR_MAP_BYTES) for _, place in maps)
+    bytes_ = b"".join(ctypes.string_at(address, TENSOR_MAP_BYTES) for _, address in maps)
     return ctypes.create_string_buffer(bytes_, len(bytes_))
 
 

@@ -118,7 +118,7 @@ class TensorLauncher:
                 launches = self._plan.launches(bound, None)
             return self._launch(launches, current)
         memory = pool.of_stream(cuda_core.as_stream(current), bound.needs)
-        launches = bound.launches.get(memory.place)
+        launches = bound.launches.get(memory.key)
         if launches is None:
             launches = self._plan.launches(bound, memory)
         with pool.lock:

@@ -53,8 +53,8 @@ class TensorMapEncoder:
 
     def __call__(self, address: int, sizes: Sequence[int]) -> Any:
         """Return the tensor map as a ctypes array; see `encode`."""
-        memory, place = self.encode(address, sizes)
-        words: Any = _Words.from_address(place)
+        memory, start = self.encode(address, sizes)
+        words: Any = _Words.from_address(start)
         words.owner = memory
         return words
 

@@ -253,7 +253,7 @@ def test_workspaces_are_those_of_the_stream(gpu: Driver) -> None:
     now = [0x1000]
     pool = SimpleNamespace(
         of_stream=lambda stream, needs: SimpleNamespace(
-            place=(now[0], 0), addresses=lambda needs: (now[0],)
+            key=(now[0], 0), addresses=lambda needs: (now[0],)
         ),
         lock=threading.Lock(),
     )

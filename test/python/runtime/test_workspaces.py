@@ -100,10 +100,10 @@ def test_workspaces_are_one_allocation_and_each_is_aligned(gpu: Gpu, pool: Works
 
 def test_bound_launches_have_their_own_while_they_exist(gpu: Gpu, pool: WorkspacePool) -> None:
     one, other = pool.own(NEEDS), pool.own(NEEDS)
-    assert one.place != other.place
+    assert one.key != other.key
     assert list(gpu.alive.values()) == [768, 768]
     del one
-    assert list(gpu.alive) == [other.place[0]]
+    assert list(gpu.alive) == [other.key[0]]
 
 
 def test_launches_on_a_stream_share_theirs(gpu: Gpu, pool: WorkspacePool) -> None:
@@ -140,7 +140,7 @@ def test_zeroed_workspaces_of_all_sizes_lie_in_zeros(gpu: Gpu, pool: WorkspacePo
     memory = pool.of_stream(stream(7), small)
     assert not memory.holds(large)
     memory = pool.of_stream(stream(7), large)
-    base, zeroed = memory.place
+    base, zeroed = memory.key
     assert gpu.zeroed[-1] == (base, zeroed)
     for needs, size in ((small, 256), (large, 260)):
         other, zeros = memory.addresses(needs)
@@ -150,10 +150,10 @@ def test_zeroed_workspaces_of_all_sizes_lie_in_zeros(gpu: Gpu, pool: WorkspacePo
 def test_a_launch_in_a_graph_has_its_own_for_ever(gpu: Gpu, pool: WorkspacePool) -> None:
     before = pool.of_stream(stream(7), NEEDS)
     gpu.capturing.add(7)
-    captured = pool.of_stream(stream(7), NEEDS).place
-    again = pool.of_stream(stream(7), NEEDS).place
+    captured = pool.of_stream(stream(7), NEEDS).key
+    again = pool.of_stream(stream(7), NEEDS).key
     gpu.capturing.clear()
-    assert len({before.place, captured, again}) == 3
+    assert len({before.key, captured, again}) == 3
     assert len(gpu.alive) == 3
     assert pool.of_stream(stream(7), NEEDS) is before
 
