@@ -8,29 +8,22 @@ that 16 divides M and M ≥ 1. One of the following holds for each condition.
 - It is proven not to hold, which is an error.
 - The launch can compute its values. It becomes a fact of the host function (`dialect.FACTS`),
   which every launch evaluates.
-- Otherwise the kernel checks it, if the compilation has the option `check`:
+- Otherwise the kernel checks it, if the compilation has the option `check`
+  (`mlir.lowering.indices.kernel_checks`).
 
-    %is_outside = arith.cmpi uge, %i, %c4
-    scf.if %is_outside {
-      %0 = arith.index_cast %i : index to i64
-      llvm.inline_asm has_side_effects "trap; // lego.check: index 1 of 'a' is $0, ...", "l" %0
-    }
-
-The message is a comment in the PTX; the simulator shows it with the register's value. An access
-that partial tiles mask is checked only under its mask.
+An access that partial tiles mask is checked only under its mask.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from lego_mlir.algebra import Layout
-from lego_mlir.artifact import CHECK_MARK
 from lego_mlir.index import Int, Sym, bounds, construct, polynomial
 from lego_mlir.index.proofs.prover import is_less, is_nonnegative, is_within
 from lego_mlir.mlir import dialect
-from lego_mlir.mlir.bindings import arith, ir, scf
+from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.conditions import comparisons, host_of, is_conditional
 from lego_mlir.mlir.context import Source, position_of
 from lego_mlir.mlir.launch_sizes.facts import promised_facts
@@ -46,14 +39,12 @@ from lego_mlir.mlir.layouts import Layouts
 from lego_mlir.mlir.lowering.argument_names import argument_names
 from lego_mlir.mlir.lowering.indices.claims import RESULT, taken_claim
 from lego_mlir.mlir.lowering.indices.index_reader import IndexReader
+from lego_mlir.mlir.lowering.indices.kernel_checks import KernelChecks, Printers
 
 _MOST = 1 << 31
 """More elements than a dimension of a tile's tensor has."""
 
 _VIEWS = ("memref.collapse_shape", "memref.expand_shape", "memref.cast", "memref.subview")
-
-Printers = Callable[[Any], tuple[Callable[[Int], Any], Callable[[Int], Any]]]
-"""What prints expressions at an operation: their value, and their truth."""
 
 
 class IndexChecks:
@@ -81,11 +72,9 @@ class IndexChecks:
     ) -> None:
         self._source = source
         self._reader = reader
-        self._printers = printers
-        self._in_kernels = in_kernels
+        self._checks = KernelChecks(reader, printers) if in_kernels else None
         self._has_use = in_kernels or _takes_numbers(module)
         self._facts: dict[Any, dict[tuple[str, str], Any]] = {}
-        self._made: set[tuple[Any, ...]] = set()
         self.tables: dict[Any, tuple[int, ...]] = {}
 
     def indices(
@@ -131,14 +120,14 @@ class IndexChecks:
             return  # the layout has been looked at with it
         known = known_value(operand)
         says = f"but the layout '{layout}' says"
-        if known is None and not self._in_kernels:
+        if known is None and self._checks is None:
             return
         if not is_less(0, x):
             what = f"{says} that it is 1 at least"
             if known is not None:
                 self._fact(op, known, known.with_operator(">=", number(1)), what)
-            else:
-                self._trap_unless_positive(op, operand, f"{name} is $0, {what}")
+            elif self._checks is not None:
+                self._checks.positive(op, operand, f"{name} is $0, {what}")
         for d in divisors:
             if polynomial.divides(d, x):
                 continue
@@ -147,8 +136,8 @@ class IndexChecks:
             if known is not None and by is not None:
                 rest = known.with_operator("%", by)
                 self._fact(op, known, rest.with_operator("==", number(0)), what)
-            else:
-                self._trap_unless_divided(op, operand, d, f"{name} is $0, {what}")
+            elif self._checks is not None:
+                self._checks.divided(op, operand, d, f"{name} is $0, {what}")
 
     def shape(self, op: Any, buffer: Any, shape: Sequence[Int]) -> None:
         """Make facts of that a buffer, an argument, has the shape of a layout.
@@ -191,9 +180,9 @@ class IndexChecks:
             if inside:
                 self._in_range(op, i, n, f"index {k}{self._of(buffer)}", is_size=True)
             return
-        if self._in_kernels and not self._is_proven(op, i, n):
+        if self._checks is not None and not self._is_proven(op, i, n):
             what = f"index {k}{self._of(buffer)}"
-            self._trap_unless_within(op, i, n, f"{what} is $0, its size is {_shown(n)}", inside)
+            self._checks.within(op, i, n, f"{what} is $0, its size is {_shown(n)}", inside)
 
     def _in_range(
         self,
@@ -230,16 +219,16 @@ class IndexChecks:
         if not self._has_use:
             return
         known = None if is_conditional(op) else self._known(x, value)
-        if (known is None and not self._in_kernels) or self._is_proven(op, x, limit):
+        if (known is None and self._checks is None) or self._is_proven(op, x, limit):
             return
         end = known_expression(limit, self._known_symbol)
         if known is not None and end is not None:
             says = f"but is {what}: {limit_text(repr(limit))}"
             self._fact(op, known, known.with_operator(">=", number(0)), says)
             self._fact(op, known, known.with_operator("<", end), says)
-        elif self._in_kernels:
+        elif self._checks is not None:
             message = f"{what} is $0, {limit_text(_shown(limit))}"
-            self._trap_unless_within(op, value if after else x, limit, message, after=after)
+            self._checks.within(op, value if after else x, limit, message, after=after)
 
     def _is_proven(self, op: Any, x: Int, limit: Int) -> bool:
         """Return whether ranges or enclosing conditions prove that an index is in [0, limit).
@@ -301,55 +290,6 @@ class IndexChecks:
             ir.DictAttr.get({name: ir.StringAttr.get(text) for name, text in entries.items()}),
         )
 
-    # Checks in a kernel.
-    def _trap_unless_within(
-        self, op: Any, x: Any, limit: Int, message: str, inside: Int = 1, *, after: bool = False
-    ) -> None:
-        index, condition = self._printers(op)
-        with _at(op, after=after), op.location:
-            value = x if isinstance(x, ir.Value) else index(x)
-            end = index(limit)
-            outside = arith.CmpIOp(arith.CmpIPredicate.uge, value, end).result
-            if not isinstance(inside, int):
-                outside = arith.AndIOp(condition(inside), outside).result
-            limits = [] if isinstance(limit, int) else [end]
-            _trap(outside, [value, *limits], message)
-
-    def _trap_unless_positive(self, op: Any, operand: Any, message: str) -> None:
-        if not self._is_new(op, operand, "positive"):
-            return
-        value = self._lasting(op, operand)
-        with ir.InsertionPoint(op), op.location:
-            zero = arith.ConstantOp(ir.IndexType.get(), 0).result
-            _trap(arith.CmpIOp(arith.CmpIPredicate.sle, value, zero).result, [value], message)
-
-    def _trap_unless_divided(self, op: Any, operand: Any, divisor: Int, message: str) -> None:
-        if not self._in_kernels or not self._is_new(op, operand, divisor):
-            return
-        value = self._lasting(op, operand)
-        index, _ = self._printers(op)
-        with ir.InsertionPoint(op), op.location:
-            rest = arith.RemSIOp(value, index(divisor)).result
-            zero = arith.ConstantOp(ir.IndexType.get(), 0).result
-            _trap(arith.CmpIOp(arith.CmpIPredicate.ne, rest, zero).result, [value], message)
-
-    def _lasting(self, op: Any, operand: Any) -> Any:
-        """Return the value of an operand that remains when the lego operations are erased."""
-        if isinstance(operand, ir.BlockArgument) or not operand.owner.name.startswith(
-            dialect.PREFIX
-        ):
-            return operand
-        index, _ = self._printers(op)
-        return index(self._reader.read(operand))
-
-    def _is_new(self, op: Any, *what: Any) -> bool:
-        """Return whether the same block has not checked this before."""
-        key = (op.operation.block, *what)
-        if key in self._made:
-            return False
-        self._made.add(key)
-        return True
-
 
 def _takes_numbers(module: Any) -> bool:
     """Return whether a host function has an argument that the launch may compute with.
@@ -365,28 +305,6 @@ def _takes_numbers(module: Any) -> bool:
         if func.name == "func.func"
         for kind in ir.FunctionType(ir.TypeAttr(func.attributes["function_type"]).value).inputs
     )
-
-
-def _trap(violated: Any, values: Sequence[Any], message: str) -> None:
-    """Build a trap for a violated condition; `$0` in the message stands for a value."""
-    guard = scf.IfOp(violated)
-    i64 = ir.IntegerType.get_signless(64)
-    with ir.InsertionPoint(guard.then_block):
-        shown = [arith.IndexCastOp(i64, value).result for value in values]
-        escaped = message.replace("$", "$$")
-        for k in range(len(shown)):
-            escaped = escaped.replace(f"$${k}", f"${k}")
-        attributes = {
-            "asm_string": ir.StringAttr.get(f"trap; // {CHECK_MARK}{' '.join(escaped.split())}"),
-            "constraints": ir.StringAttr.get(",".join("l" for _ in shown)),
-            "has_side_effects": ir.UnitAttr.get(),
-        }
-        ir.Operation.create("llvm.inline_asm", operands=shown, attributes=attributes)
-        scf.YieldOp([])
-
-
-def _at(op: Any, *, after: bool) -> Any:
-    return ir.InsertionPoint.after(op) if after else ir.InsertionPoint(op)
 
 
 def _is_surely_outside(x: Int, limit: Int) -> bool:
