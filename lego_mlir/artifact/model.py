@@ -217,6 +217,7 @@ class KernelLaunch:
         shared_bytes: dynamic shared memory (static shared memory stands in the PTX).
         pdl: whether the kernel waits by itself for what was launched before it on the
             stream, and so may begin earlier (programmatic dependent launch).
+        pdl_ctas: the blocks up to which it does; 0 for any number.
     """
 
     kernel: Symbol
@@ -225,6 +226,11 @@ class KernelLaunch:
     parameters: tuple[Parameter, ...]
     shared_bytes: Annotated[int, integer(0, 1 << 20)] = 0
     pdl: bool = False
+    pdl_ctas: Annotated[int, integer(0, (1 << 31) - 1)] = 0
+
+    def is_dependent(self, grid: Sequence[int]) -> bool:
+        """Return whether a launch of a grid may begin earlier."""
+        return self.pdl and (not self.pdl_ctas or prod(grid) <= self.pdl_ctas)
 
     def __str__(self) -> str:
         grid, block = ("×".join(_shown(n) for n in size) for size in (self.grid, self.block))
@@ -232,7 +238,8 @@ class KernelLaunch:
         if self.shared_bytes:
             parts.append(f"dynamic shared memory {self.shared_bytes} bytes")
         if self.pdl:
-            parts.append("pdl")
+            most = f" up to {self.pdl_ctas} blocks" if self.pdl_ctas else ""
+            parts.append(f"pdl{most}")
         return "  ".join(parts)
 
 

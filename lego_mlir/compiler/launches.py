@@ -144,7 +144,25 @@ def _launch(op: Any, workspaces: Sequence[Any], source: Source) -> KernelLaunch:
         parameters=passed,
         shared_bytes=_number(shared[0], "dynamic shared memory", op, source) if shared else 0,
         pdl=dialect.PDL in op.attributes,
+        pdl_ctas=_pdl_ctas(op, source),
     )
+
+
+def _pdl_ctas(op: Any, source: Source) -> int:
+    """Return the CTAs up to which a launch is dependent, 0 for any number."""
+    if dialect.PDL not in op.attributes:
+        return 0
+    found = op.attributes[dialect.PDL]
+    if isinstance(found, ir.UnitAttr):
+        return 0
+    if not isinstance(found, ir.IntegerAttr) or not 0 < found.value < 1 << 31:
+        raise source.error(
+            f"{dialect.PDL} is a unit attribute, or the CTAs of a dependent launch at most, not "
+            f"'{found}'",
+            op.location,
+            hint=f"{dialect.PDL} = 8192 : i64",
+        )
+    return int(found.value)
 
 
 def _bytes_of(parameter: Parameter) -> int:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, reduce
 from typing import Any
 
 from llvmlite import ir
@@ -216,7 +216,12 @@ class _Launches:
             code.put(i32(_PROGRAMMATIC_STREAM_SERIALIZATION), attributes)
             code.put(i32(1), attributes, _ATTRIBUTE_VALUE)
         code.put(attributes, config, _ATTRIBUTES)
-        code.put(i32(int(launch.pdl)), config, _COUNT)
+        count = i32(int(launch.pdl))
+        if launch.pdl_ctas:
+            ctas = reduce(code.builder.mul, grid)
+            is_few = code.builder.icmp_signed("<=", ctas, i64(launch.pdl_ctas))
+            count = code.builder.select(is_few, count, i32(0))
+        code.put(count, config, _COUNT)
         return config
 
     def _parameter(self, parameter: Parameter, size: int) -> Any:

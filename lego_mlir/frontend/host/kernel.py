@@ -26,6 +26,7 @@ from lego_mlir.frontend.host.parameters import (
     call,
     checked_multiple,
     checked_params,
+    checked_pdl,
     cluster_size,
     cta_size,
     occupancy,
@@ -72,6 +73,7 @@ class Kernel(HostFunction):
         explanation: returns a description of how the kernel was made, if there is one.
         pdl: whether the kernel may begin before the launch ahead of it on the stream ends. It
             waits by itself, before it reads or writes anything.
+        pdl_ctas: the CTAs of a launch up to which it may; 0 for any number.
     """
 
     def __init__(
@@ -92,6 +94,7 @@ class Kernel(HostFunction):
         cluster: int = 1,
         ctas_per_sm: int = 1,
         tile_multiple: int = TILE_MULTIPLES[0],
+        pdl_ctas: int = 0,
     ) -> None:
         if not isinstance(function, FunctionType):
             raise LegoError(
@@ -108,7 +111,7 @@ class Kernel(HostFunction):
         self.schedule = schedule
         self.params = checked_params(params or {}, schedule, name)
         self.explanation = explanation
-        self.pdl = pdl
+        self.pdl, self.pdl_ctas = pdl, checked_pdl(pdl, pdl_ctas, name)
         self.__doc__ = function.__doc__
         self.__wrapped__ = function
         self._declared = parameters
@@ -200,7 +203,8 @@ class Kernel(HostFunction):
         script = None if self.schedule is None else read(self.schedule).text
         grid = tuple(map(str, self.grid))
         size = grid, self.cluster, self.block, self.warps, self.tile_multiple
-        launch = *size, self.ctas_per_sm, self.pdl, self.schedule, script, self.params
+        pdl = self.pdl, self.pdl_ctas
+        launch = *size, self.ctas_per_sm, *pdl, self.schedule, script, self.params
         return self.name, launch, dict(self.parameters()), self.__wrapped__
 
     def _options(self, options: Options) -> Options:
@@ -261,7 +265,8 @@ class Kernel(HostFunction):
             if count > 1:
                 op.attributes[name] = ir.IntegerAttr.get(i64, count)
         if self.pdl:
-            op.attributes[dialect.PDL] = ir.UnitAttr.get()
+            most = ir.IntegerAttr.get(i64, self.pdl_ctas) if self.pdl_ctas else ir.UnitAttr.get()
+            op.attributes[dialect.PDL] = most
         here = ir.Location.current
         op.regions[0].blocks.append(*([index] * 12), arg_locs=[here] * 12)
         return op
@@ -355,6 +360,7 @@ def kernel(
     exact_math: bool = False,
     in_place: bool = False,
     pdl: bool | Literal["wait"] = False,
+    pdl_ctas: int = 0,
 ) -> Callable[[Callable[..., Any]], Kernel]:
     """Make a function a kernel.
 
@@ -389,6 +395,8 @@ def kernel(
             stream ends, and wait for that before they do anything. With `"wait"` the launch behind
             begins when these CTAs end, not when they have begun: so its CTAs are spread evenly
             over the multiprocessors.
+        pdl_ctas: of a kernel with `pdl`, the CTAs of a launch up to which it is one; 0 for any
+            number. CTAs of dependent launches begin one after the other.
 
     Raises:
         LegoError: a size is no positive integer, or `params` is wrong.
@@ -410,4 +418,5 @@ def kernel(
         cluster,
         ctas_per_sm,
         tile_multiple,
+        pdl_ctas,
     )

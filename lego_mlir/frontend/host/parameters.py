@@ -124,6 +124,22 @@ def cta_size(block: Any, warps: Any, name: str) -> tuple[int, int, int]:
     return warps * WARP_THREADS, 1, 1
 
 
+def checked_pdl(pdl: Any, ctas: Any, name: str) -> int:
+    """Return the CTAs of a launch up to which it is dependent; 0 for any number.
+
+    Raises:
+        LegoError: it is no such number, or no launch of the kernel is dependent.
+    """
+    if type(ctas) is not int or not 0 <= ctas < 1 << 31:
+        raise LegoError(f"kernel '{name}': pdl_ctas is a number of CTAs from 0 on, not {ctas!r}")
+    if ctas and not pdl:
+        raise LegoError(
+            f"kernel '{name}' has pdl_ctas={ctas}, and its launches are not dependent",
+            hint=f"@lg.kernel(..., pdl=True, pdl_ctas={ctas})",
+        )
+    return ctas
+
+
 def traced_argument(name: str, value: Any, kind: Parameter, trace: Trace) -> Any:
     """Return what the kernel function gets for a parameter."""
     match kind:

@@ -46,7 +46,7 @@ from lego_mlir.kernels.rows.heuristic import (
     choose,
     choose_for_columns,
     count_ctas,
-    is_dependent,
+    dependent_ctas,
 )
 from lego_mlir.kernels.rows.lengths import RowLengths, bounds_of, multiples_of, of_any_length
 from lego_mlir.kernels.rows.problem import (
@@ -68,6 +68,7 @@ class _Options(NamedTuple):
     in_place: bool
     cluster: int = 1
     pdl: bool = True
+    pdl_ctas: int = 0
     stages: int = 0
     ctas_per_sm: int = 1
 
@@ -211,7 +212,8 @@ def _row_kernel(problem: RowsProblem, config: RowsConfig, name: str, options: _O
         return (config.ctas, 1) if is_persistent else (ceildiv(rows, config.rows), across)
 
     how = config.describe(problem.longest, is_elementwise=problem.is_elementwise)
-    options = _of_config(options, config)._replace(pdl=is_dependent(problem, config))
+    most = dependent_ctas(problem, config)
+    options = _of_config(options, config)._replace(pdl=most is not None, pdl_ctas=most or 0)
     return _made(body, name, problem.grid(ctas), config.warps, arguments, how, options)
 
 
@@ -310,6 +312,7 @@ def _made(
         cluster=options.cluster,
         ctas_per_sm=options.ctas_per_sm,
         pdl=options.pdl,
+        pdl_ctas=options.pdl_ctas,
         schedule="streamed" if options.stages else None,
         params={"stages": options.stages} if options.stages else None,
     )(body)

@@ -252,12 +252,20 @@ def choose_for_columns(problem: RowsProblem) -> RowsConfig:
     return RowsConfig(4, _WARPS, 4, problem.vector, ctas=count_ctas(problem, 4))
 
 
-def is_dependent(problem: RowsProblem, config: RowsConfig) -> bool:
-    """Return whether a launch begins while the one ahead of it ends, and waits for that."""
+def dependent_ctas(problem: RowsProblem, config: RowsConfig) -> int | None:
+    """Return up to how many CTAs a launch begins while the one ahead of it ends, and waits for it.
+
+    Returns:
+        0 for any number; `None` if no launch does.
+    """
     columns = config.columns if problem.is_elementwise else problem.longest
     size = config.rows * columns * sum(a.bytes for a in problem.elementwise)
     ctas = problem.many_rows * -(-problem.longest // columns) // config.rows
-    return size > _CTA_BYTES * config.cluster or ctas <= _FEW_CTAS or config.ctas > 0
+    if size > _CTA_BYTES * config.cluster or config.ctas > 0:
+        return 0
+    if problem.rows is None:
+        return _FEW_CTAS
+    return 0 if ctas <= _FEW_CTAS else None
 
 
 def _choose_for_groups(problem: RowsProblem) -> RowsConfig:

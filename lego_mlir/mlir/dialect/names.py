@@ -152,8 +152,9 @@ FILLED = "lego.filled"
 """A unit attribute: invalid elements of tiles hold what the operations need that ignore them. Only
 bounds of accesses, and each lego.restrict right before one, still say what is valid."""
 PDL = "lego.pdl"
+"""A unit attribute: the kernel itself waits for the work before it, so its launch need not; or the
+CTAs of a launch up to which this holds."""
 PING_PONG = "lego.ping_pong"
-"""A unit attribute: the kernel itself waits for the work before it, so its launch need not."""
 
 # Attributes of other dialects' operations.
 BOUNDS = "lego.bounds"

@@ -50,7 +50,7 @@ class StreamConfigs:
         config.blockDimX, config.blockDimY, config.blockDimZ = launch.block
         config.sharedMemBytes = launch.shared_bytes
         config.hStream = driver.CUstream(stream)
-        if launch.pdl:
+        if launch.is_dependent(self._grid):
             kinds = driver.CUlaunchAttributeID
             attribute = driver.CUlaunchAttribute()
             attribute.id = kinds.CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION

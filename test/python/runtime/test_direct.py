@@ -143,8 +143,8 @@ def launched(monkeypatch: pytest.MonkeyPatch) -> list[SimpleNamespace]:
     return found
 
 
-def made(pdl: bool = False) -> DirectLaunch:
-    launch = KernelLaunch("k", (132, 2, 1), (384, 1, 1), (), 200_000, pdl=pdl)
+def made(pdl: bool = False, pdl_ctas: int = 0) -> DirectLaunch:
+    launch = KernelLaunch("k", (132, 2, 1), (384, 1, 1), (), 200_000, pdl, pdl_ctas)
     tiles = (ctypes.c_uint64 * 16)(*WORDS)
     values = [0x7F00_0000_1000, tiles, np.int32(-3), np.float16(1.5)]
     configs = StreamConfigs(launch, (132, 2, 1))
@@ -169,10 +169,13 @@ def test_sizes_and_parameters(launched: list[SimpleNamespace]) -> None:
 def test_a_launch_says_whether_it_waits_by_itself(launched: list[SimpleNamespace]) -> None:
     made()(1)
     made(pdl=True)(1)
-    plain, pdl = launched
+    made(pdl=True, pdl_ctas=264)(1)
+    made(pdl=True, pdl_ctas=263)(1)
+    plain, pdl, few, many = launched
     kind = driver.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
     assert plain.attributes == []
-    assert pdl.attributes == [(kind, 1)]
+    assert pdl.attributes == few.attributes == [(kind, 1)]
+    assert many.attributes == []
 
 
 def test_the_drivers_word_for_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:

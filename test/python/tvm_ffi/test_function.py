@@ -38,6 +38,11 @@ def scaled(x: MATRIX, a: lg.Scalar["f32"], n: lg.Scalar["i32"], y: MATRIX) -> No
     y[i, j] = x[i, j] * a + n.to("f32")
 
 
+@lg.kernel(grid=lambda y: y.shape[0], block=64, pdl=True, pdl_ctas=4)
+def counted(y: lg.Tensor["f32", "M, 64"]) -> None:
+    y[lg.block_id(), lg.thread_id()] = 1.0
+
+
 @lg.kernel(grid=4, block=64)
 def turned(x: lg.Tensor["f32", lg.OrderBy(lg.Col(4, 64))], y: MATRIX) -> None:
     i, j = lg.block_id(), lg.thread_id()
@@ -50,6 +55,13 @@ def arrays(*shapes: tuple[int, ...]) -> list[np.ndarray[Any, Any]]:
 
 def address(array: np.ndarray[Any, Any]) -> bytes:
     return struct.pack("<Q", array.ctypes.data)
+
+
+def test_launches_of_few_ctas_are_dependent(function_of: Build, recorder: Any) -> None:
+    call = function_of(counted.compile())
+    for rows in (4, 5):
+        call(*arrays((rows, 64)))
+    assert [pdl for *_, pdl, _ in recorder.launches] == [True, False]
 
 
 def test_a_launch(function_of: Build, recorder: Any) -> None:

@@ -47,12 +47,15 @@ def test_gradients_of_norms_do_not_spill(make: Any, columns: int, dtype: str) ->
     check(make(ROWS, columns, dtype))
 
 
-@pytest.mark.parametrize(("shape", "is_dependent"), [((1 << 20, 64), False), ((64, 64), True)])
+@pytest.mark.parametrize(
+    ("rows", "is_dependent", "most"), [(1 << 20, False, 0), (64, True, 0), (None, True, 8192)]
+)
 def test_launches_of_many_small_ctas_are_not_dependent(
-    shape: tuple[int, int], is_dependent: bool
+    rows: int | None, is_dependent: bool, most: int
 ) -> None:
-    (launch,) = softmax(*shape, config=RowsConfig(1, 1)).compile("sm_90a").launches
-    assert launch.pdl == is_dependent
+    (launch,) = softmax(rows, 64, config=RowsConfig(1, 1)).compile("sm_90a").launches
+    assert (launch.pdl, launch.pdl_ctas) == (is_dependent, most)
+    assert "pdl up to 8192 blocks" in str(launch) or rows is not None
 
 
 def test_statistics_of_several_rows_take_one_round_trip() -> None:
