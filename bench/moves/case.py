@@ -10,7 +10,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from lego_mlir import Kernel
 
-OURS = "ours"
+OURS, EAGER, COMPILED = "ours", "torch eager", "torch.compile"
+
+MANIFEST = "moves.json"
+"""The file of a folder of artifacts that says which kernels each case has."""
 
 BYTES = {"i8": 1, "f16": 2, "bf16": 2, "f32": 4, "i32": 4, "f64": 8}
 """Bytes of the elements that cases have."""

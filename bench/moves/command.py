@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 from typing import Any
 
 from bench.contenders.command import add_steps
 
 _ROUNDS, _SEED = 5, 19
+_RESULTS = Path("bench/results/moves.jsonl")
 
 
 def add_parser(commands: Any, only: dict[str, Any]) -> None:
@@ -16,6 +18,20 @@ def add_parser(commands: Any, only: dict[str, Any]) -> None:
     steps = add_steps(command, only, _ROUNDS)
     steps.build.add_argument(
         "--seed", type=int, default=_SEED, help="of the random permutations (%(default)s)"
+    )
+    steps.build.add_argument(
+        "--worst",
+        type=int,
+        default=0,
+        metavar="N",
+        help="begin with the N permutations that were slowest beside a copy (%(default)s)",
+    )
+    steps.build.add_argument(
+        "--results",
+        type=Path,
+        default=_RESULTS,
+        metavar="FILE",
+        help="the results that --worst looks at (%(default)s)",
     )
     steps.run.add_argument(
         "--compiled", type=int, default=0, metavar="N", help="the first N beside torch.compile"
@@ -28,7 +44,14 @@ def run(options: argparse.Namespace) -> int:
         case "build":
             from bench.moves.build import build
 
-            return build(options.folder, options.only, options.target, options.seed)
+            return build(
+                options.folder,
+                options.only,
+                options.target,
+                options.seed,
+                options.worst,
+                options.results,
+            )
         case "run":
             from bench.moves.run import run as measure
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Mapping, Sequence
 from functools import partial
 from math import prod
@@ -15,9 +16,10 @@ if TYPE_CHECKING:
 
 COUNT, SEED = 200, 19
 _DTYPES = ("i8", "f16", "f32", "f64")
+_NAME = re.compile(rf"(\w+?)_({'|'.join(_DTYPES)})_(\d+(?:x\d+)*)_(\d+)")
 _MOST_SIZE = 8192
 _LEAST_BYTES, _MOST_BYTES = 1 << 22, 1 << 30
-_VARIANTS = ("vector", "runs")
+_VARIANTS = ("vector", "runs", "words")
 """What is measured besides our choice."""
 
 
@@ -40,6 +42,18 @@ def _drawn(generator: random.Random) -> tuple[tuple[int, ...], tuple[int, ...], 
         size = prod(shape) * BYTES[dtype]
         if _LEAST_BYTES <= size <= _MOST_BYTES and axes != sorted(axes):
             return shape, tuple(axes), dtype
+
+
+def case_of_name(name: str) -> MoveCase | None:
+    """Return the case of a permutation by its name, of any seed; `None` if it has another name."""
+    found = _NAME.fullmatch(name)
+    if found is None:
+        return None
+    prefix, dtype, sizes, order = found.groups()
+    shape, axes = tuple(map(int, sizes.split("x"))), tuple(map(int, order))
+    if sorted(axes) != list(range(len(shape))) or axes == tuple(sorted(axes)):
+        return None  # a movement along these axes
+    return permute_case(prefix, shape, axes, dtype)
 
 
 def permute_case(

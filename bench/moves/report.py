@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.case import COPIES
-from bench.moves.case import OURS
-from bench.moves.run import COMPILED, EAGER
+from bench.moves.case import COMPILED, EAGER, OURS
 from lego_mlir.files import write_whole
 
 _GOAL = 0.8

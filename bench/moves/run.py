@@ -21,9 +21,9 @@ from bench.measure.comparison import one_line
 from bench.measure.device_memory import POISONS, stride_of
 from bench.measure.driver import call as driver_call
 from bench.measure.driver import driver
-from bench.moves.build import MANIFEST
-from bench.moves.case import MoveCase, Tensor
+from bench.moves.case import COMPILED, EAGER, MANIFEST, MoveCase, Tensor
 from bench.moves.cases import cases as all_cases
+from bench.moves.permutations import case_of_name
 from bench.peers.base import Setup
 from bench.peers.copies import copy_kernel
 from bench.peers.torch_eager import TYPES
@@ -33,8 +33,6 @@ from lego_mlir.runtime.cuda.timing import Call, Graph, interleave
 
 _PAST_L2 = 240 << 20
 """Bytes that the launches of a graph touch at least."""
-
-EAGER, COMPILED = "torch eager", "torch.compile"
 
 
 def run(
@@ -63,9 +61,11 @@ def run(
         if only and not any(word in name for word in only):
             continue
         number += 1
+        case = known.get(name) or case_of_name(name)
+        assert case is not None, f"{MANIFEST} has a case of another commit: {name}"
         paths = {who: folder / file for who, file in files.items()}
         try:
-            result = _measured(known[name], paths, rounds, machine, compiled=number <= compiled)
+            result = _measured(case, paths, rounds, machine, compiled=number <= compiled)
         except Exception as e:  # the others are measured nevertheless
             result = {"case": name, "error": one_line(e)}
         result["commit"] = manifest["commit"]

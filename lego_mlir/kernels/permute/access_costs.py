@@ -2,15 +2,15 @@
 
 All accesses of a warp go through one unit of a multiprocessor. A request for global memory takes it
 for about three cycles, one for shared memory for one in each wavefront. Meanwhile device memory
-moves the sectors that are touched. The time is near to the longer of the two. Fitted to 193
-permutations that were measured on an H200: the estimate of half of them is within 6 %, of nine in
-ten between 28 % too low and 9 % too high.
+moves the sectors that are touched. The time is near to the longer of the two. Fitted to 188
+permutations that were measured on an H200, by tiles of two modes or by runs: half of the estimates
+are between 6 % too low and 2 % too high, nine in ten between 25 % too low and 9 % too high.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
 
@@ -29,6 +29,14 @@ _REQUEST = 3.0
 
 _BYTES = 16.0
 """Bytes that a copy reads and writes in a cycle, for each multiprocessor of an H200."""
+
+_SCHEDULERS = 4
+"""Warp schedulers of a multiprocessor (CUDA C++ Programming Guide, "Compute Capability 9.0")."""
+
+_ONCE, _UNIT, _DIGIT, _STORED, _STEP, _CUT = 60, 8, 6, 1.5, 4, 40
+"""Instructions, read off PTX: of a thread for each way over rows; for each unit of its word, and
+more for each mode that the unit's place is divided by; for a unit that is put into shared memory;
+for a word; more for a word that a tile stores which overlaps another one."""
 
 _TOUCHED = 0.5
 """The part of the bytes touched beyond those asked for that no neighbour asks for soon."""
@@ -50,17 +58,24 @@ class Accesses:
         moved: bytes that device memory moves, for each byte of the tensor.
         requests: requests for global memory.
         wavefronts: of shared memory.
+        instructions: that are issued; 0 if they are not counted.
     """
 
     element_bytes: float
     moved: float
     requests: float
     wavefronts: float
+    instructions: float = 0.0
 
     @property
     def access_cycles(self) -> float:
         """Cycles of a multiprocessor's accesses."""
         return self.wavefronts + _REQUEST * self.requests
+
+    @property
+    def issue_cycles(self) -> float:
+        """Cycles of a multiprocessor's schedulers, each of which issues an instruction a cycle."""
+        return self.instructions / _SCHEDULERS
 
     @property
     def memory_cycles(self) -> float:
@@ -76,7 +91,7 @@ class Accesses:
     @property
     def cycles(self) -> float:
         """Cycles of a multiprocessor."""
-        parts = self.access_cycles, self.memory_cycles
+        parts = self.access_cycles, self.memory_cycles, self.issue_cycles
         return float(sum(part**_SHARPNESS for part in parts) ** (1 / _SHARPNESS))
 
 
@@ -97,12 +112,23 @@ def count_words(problem: PermuteProblem, config: WordConfig, unit_bytes: int) ->
     (put,) = put_wavefronts(problem, config, unit_bytes, [config.pitches])
     wide = max(1, config.word * unit_bytes * WARP_THREADS // BANK_LINE_BYTES)
     wavefronts = prod(config.tile) / WARP_THREADS * put + stores * wide
+    digits = len(source.side.run) - 1
+    of_unit = _DIGIT * digits + (1 if source.is_aligned else _UNIT + 2 * reading.counts[-1])
+    instructions: float = (_warps(reading) + _warps(writing)) * _ONCE
+    instructions += _warps(reading) * config.word * of_unit
+    instructions += loads * (_STEP + _STORED * config.word) + stores * _STEP
     if not target.is_aligned:
         ends = target.traversal(2 * (config.word - 1), config.threads)
         assert ends is not None
         stores += _requests(ends)
         wavefronts += _requests(ends)
-    return _accesses(problem, config.tile, config.unit, unit_bytes, loads + stores, wavefronts)
+        instructions += _warps(ends) * _ONCE + _requests(ends) * _STEP
+    pairs = [(m.size, t) for m, t in zip(problem.modes, config.tile, strict=True)]
+    whole = prod(n // t / count_tiles(n, t) for n, t in pairs)
+    instructions += (1 - whole) * stores * _CUT
+    requests = loads + stores
+    found = _accesses(problem, config.tile, config.unit, unit_bytes, requests, wavefronts)
+    return replace(found, instructions=instructions * found.requests / requests)
 
 
 def count_tiles_of_two_modes(
@@ -135,19 +161,46 @@ def count_runs(problem: PermuteProblem, config: RunConfig, unit_bytes: int) -> A
     writing = Walk.of(target.words(config.store_word), most)
     count = reading.threads(most)
     threads = np.arange(min(count, _SAMPLE))
-    *outer, column = reading.start(threads, count, most)
+    start = reading.start(threads, count, most)
     run = OrderBy(Row(*(config.tile[k] for k in source.run)))
     inside = OrderBy(Row(*(config.tile[k] for k in target.order)))
-    place = run.inv(column * word + np.arange(word)[:, None])
-    index = dict(zip(source.outer, outer, strict=True)) | dict(zip(source.run, place, strict=True))
-    position = inside.apply(*(index[k] for k in target.order))
     period, more = find_padding(source, target, config, unit_bytes)
-    places = (position // period * (period + more) + position % period) * unit_bytes
-    places = np.broadcast_to(places, (word, len(threads)))
-    put = _mean_wavefronts(places, unit_bytes)
+
+    def put(index: Sequence[Any]) -> Any:
+        """Return the bytes of shared memory that the units of words are put at."""
+        *outer, column = index
+        place = run.inv(column * word + np.arange(word)[:, None])
+        rows = dict(zip((*source.outer, *source.run), (*outer, *place), strict=True))
+        position = inside.apply(*(rows[k] for k in target.order))
+        return (position // period * (period + more) + position % period) * unit_bytes
+
+    first = np.broadcast_to(put(start), (word, len(threads)))
+    steps = np.array(reading.whole_steps(most)).T
+    of_thread = np.atleast_2d(put([np.ravel(i)[0] + d for i, d in zip(start, steps, strict=True)]))
+    together = _neighbours(of_thread[0], first, unit_bytes)
+    put_each = _mean_wavefronts(first, unit_bytes * together) / together
     requests = [_requests_of_walk(walk, most) for walk in (reading, writing)]
-    wavefronts = requests[0] * word * put + requests[1] * max(1, unit_bytes // BANK_BYTES)
+    wavefronts = requests[0] * word * put_each + requests[1] * max(1, unit_bytes // BANK_BYTES)
     return _accesses(problem, config.tile, config.unit, unit_bytes, sum(requests), wavefronts)
+
+
+def _neighbours(of_thread: Any, first: Any, unit_bytes: int) -> int:
+    """Return how many units are stored together, which the assembler finds to be neighbours.
+
+    Args:
+        of_thread: the bytes that a thread puts units at, in all its steps.
+        first: the bytes of all threads' first units.
+        unit_bytes: bytes of a unit.
+    """
+    found, count = {int(place) for place in of_thread}, BANK_BYTES // unit_bytes
+    while count > 1:
+        wide = count * unit_bytes
+        starts = [place for place in found if (place - min(found)) % wide == 0]
+        whole = [s for s in starts if all(s + k * unit_bytes in found for k in range(count))]
+        if 2 * len(whole) * count >= len(found) and not (first % wide).any():
+            return count
+        count //= 2
+    return 1
 
 
 def _requests_of_walk(walk: Walk, most: int) -> int:
@@ -215,8 +268,11 @@ _SAMPLE = 128
 
 def _requests(traversal: Traversal) -> float:
     """Return the requests of warps on a tile."""
-    warps = -(-traversal.count // WARP_THREADS)
-    return warps * len(traversal.steps)
+    return _warps(traversal) * prod(traversal.counts)
+
+
+def _warps(traversal: Traversal) -> int:
+    return -(-traversal.count // WARP_THREADS)
 
 
 def _accesses(

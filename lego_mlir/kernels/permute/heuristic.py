@@ -77,9 +77,12 @@ _GAIN, _GAIN_NARROW = 0.9, 0.44
 have units of less than a word. Of 100 random permutations on an H200 tiles or a copy were faster by
 more than 4 % for three of those that take runs."""
 
-_FEWER_ACCESSES, _AS_MANY_BYTES, _FASTER = 1.3, 1.02, 1.17
-"""Words are taken where the accesses of the others take so many times longer, where they move as
-many bytes, and where the time estimated is so much longer, too."""
+_AS_MANY, _FEWER_ACCESSES, _FASTER = 1.05, 1.3, 1.17
+"""Words are taken where they have no more requests, wavefronts and bytes than the others, whose
+accesses take so many times longer, and whose time is estimated to be so much longer."""
+
+_ISSUED = 0.6
+"""And where issuing takes less than this part of the time that memory takes."""
 
 _UNIT_BYTES = 8
 """The largest unit that stays together: in shared memory it is accessed by one lane."""
@@ -142,9 +145,12 @@ def choose_config(problem: PermuteProblem, element_bytes: int, max_width: int) -
         return current
     config, least = by_words(problem, element_bytes, max_width)
     is_better = (
-        least.access_cycles * _FEWER_ACCESSES <= accesses.access_cycles
-        and least.moved <= accesses.moved * _AS_MANY_BYTES
+        least.requests <= accesses.requests * _AS_MANY
+        and least.wavefronts <= accesses.wavefronts * _AS_MANY
+        and least.moved <= accesses.moved * _AS_MANY
+        and least.access_cycles * _FEWER_ACCESSES <= accesses.access_cycles
         and least.cycles * _FASTER <= accesses.cycles
+        and least.issue_cycles <= _ISSUED * least.memory_cycles
     )
     return config if is_better else current
 

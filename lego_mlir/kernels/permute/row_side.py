@@ -79,19 +79,17 @@ class RowSide:
         side = replace(self.side, outer=(*self.side.outer, first), run=tuple(run))
         return replace(self, side=side)
 
-    def start(self, blocks: Sequence[Any], rows: Sequence[Any]) -> Any:
+    def start(self, begins: Sequence[Any], rows: Sequence[Any]) -> Any:
         """Return where a row begins in memory, in units.
 
         Args:
-            blocks: the tile's number along each mode of the problem.
+            begins: where the tile begins along each mode of the problem.
             rows: the row's index in the tile along each outer mode.
         """
-        sizes = [self.side.sizes[k] for k in self.side.order]
-        tiles = [self.side.tile[k] for k in self.side.order]
-        counts = [count_tiles(n, t) for n, t in zip(sizes, tiles, strict=True)]
-        index = (*rows, *(0 for _ in self.side.run))
-        memory = OrderBy(Row(*sizes)).TileBy(counts, tiles)
-        return memory.apply(*(blocks[k] for k in self.side.order), *index)
+        side = self.side
+        outer = (begins[k] + row for k, row in zip(side.outer, rows, strict=True))
+        memory = OrderBy(Row(*(side.sizes[k] for k in side.order)))
+        return memory.apply(*outer, *(begins[k] for k in side.run))
 
     def offset(self, step: Sequence[int]) -> int:
         """Return how many words of the memory a step of rows and words is."""

@@ -16,14 +16,14 @@ from lego_mlir.kernels.permute.word_config import WordConfig, reading_of, sides_
 _WORDS = (4, 8)
 """The bytes of words that are looked at."""
 
-_TILES = 4
+_TILES = 3
 """So many tiles are looked at in full, those that cost the least by their runs."""
 
-_THREADS, _STEPS = (128, 256, 512), 16
-"""The numbers of threads, and the loads of a thread that are at most under way at once."""
+_THREADS = (64, 128, 256, 512)
+"""The numbers of threads."""
 
-_MOST_BYTES = 128
-"""Bytes that a thread loads at most, where it may have fewer."""
+_THREAD_BYTES, _MOST_BYTES = 96, 128
+"""Bytes that a thread loads, about and at most, where there may be more threads."""
 
 _LANES = (2, 4, 8)
 """Rows that neighbouring threads may be on."""
@@ -65,9 +65,9 @@ def _configs(
     problem: PermuteProblem, tile: tuple[int, ...], unit: int, unit_bytes: int, word: int
 ) -> Iterator[WordConfig]:
     """Yield the config of a tile, if its threads keep constant distances."""
+    size = prod(tile) * unit_bytes
+    threads = next((n for n in _THREADS if size <= n * _THREAD_BYTES), _THREADS[-1])
     target = Side.of(problem, tile, is_source=False)
-    accesses = prod(tile) // word
-    threads = next((n for n in _THREADS if accesses <= n * _STEPS), _THREADS[-1])
     config = WordConfig(tile, threads, unit, word, _pitches(target, word, {}))
     source_rows, target_rows = sides_of(problem, config)
     ends = 0 if target_rows.is_aligned else 2 * (word - 1)

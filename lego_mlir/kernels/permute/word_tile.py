@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
+from lego_mlir import frontend as lg
 from lego_mlir.algebra import OrderBy, Row
+from lego_mlir.index.functions import minimum
 from lego_mlir.kernels.permute.row_side import RowSide
 from lego_mlir.kernels.permute.traversal import Traversal
 from lego_mlir.kernels.permute.word_config import WordConfig
+
+_AT_ONCE = 4
+"""Words that a thread loads in a loop before it waits for the first one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,14 +27,14 @@ class WordTile(ABC):
         source: the tile in the input.
         target: the tile in the output.
         config: how it is moved.
-        blocks: its number along each mode, as values of the kernel.
+        begins: where it begins along each mode, as values of the kernel.
         words: of shared memory.
     """
 
     source: RowSide
     target: RowSide
     config: WordConfig
-    blocks: Sequence[Any]
+    begins: Sequence[Any]
     words: int
 
     @abstractmethod
@@ -74,7 +80,7 @@ class WordTile(ABC):
         """The unit of a word that the tile begins with in the output."""
         if self.target.is_aligned:
             return 0
-        start = self.target.start(self.blocks, [0] * len(self.target.side.outer))
+        start = self.target.start(self.begins, [0] * len(self.target.side.outer))
         return self.target.in_words().inv(start)[1]
 
     def at(self, index: Mapping[int, Any]) -> Any:
@@ -103,7 +109,7 @@ class WordTile(ABC):
 
     def first_words(self, rows: Sequence[Any]) -> tuple[Any, Any]:
         """Return the word of the input that a row begins in, and the row's phase."""
-        start = self.source.start(self.blocks, rows)
+        start = self.source.start(self.begins, rows)
         word, phase = self.source.in_words().inv(start)
         return word, 0 if self.source.is_aligned else phase
 
@@ -115,12 +121,40 @@ class WordTile(ABC):
         """
         inside = self.at(dict(zip(self.target.side.outer, rows, strict=True)))
         phase = 0 if self.target.is_aligned else self.in_words(inside)[1]
-        return inside, self.target.start(self.blocks, rows), phase
+        return inside, self.target.start(self.begins, rows), phase
 
     def in_words(self, unit: Any) -> tuple[Any, Any]:
         """Return the word of a unit of shared memory, and where in the word it is."""
         word, phase = OrderBy(Row(self.words, self.config.word)).inv(unit)
         return word, phase
+
+
+def places_of(
+    traversal: Traversal, thread: Any
+) -> Iterator[list[tuple[tuple[Any, ...], Any, Any]]]:
+    """Yield the rows and words that a thread goes to, a few at a time, in a loop of the kernel.
+
+    Each is with the condition that the tile has it, which may be `None`.
+    """
+    first, word = traversal.place(thread)
+    total, sizes = prod(traversal.counts), (*traversal.extents, traversal.words)
+    together = max(n for n in range(1, _AT_ONCE + 1) if total % n == 0)
+    for k in lg.loop(total // together):
+        places = []
+        for n in range(together):
+            number = OrderBy(Row(total // together, together)).apply(k, n)
+            steps = OrderBy(Row(*traversal.counts)).inv(number)
+            moves = zip((*first, word), steps, traversal.threads, strict=True)
+            index, holds = [], None
+            for (i, step, t), size in zip(moves, sizes, strict=True):
+                place = i + step * t
+                if size % t:
+                    holds = both(holds, place < size)
+                    place = minimum(place, size - 1)
+                index.append(place)
+            *rows, along = index
+            places.append((tuple(rows), along, holds))
+        yield places
 
 
 def begun(phase: Any, word: int) -> Any:
@@ -140,8 +174,6 @@ def is_end(number: Any, units: Any, phase: Any, touched: int, word: int) -> tupl
         touched: the most words that the row touches.
         word: units of a word, 2 or more.
     """
-    import lego_mlir.frontend as lg
-
     most = word - 1
     half, _ = OrderBy(Row(2, most)).inv(number)
     along = lg.select(half, [number, number + units - 2 * most])

@@ -19,17 +19,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import prod
-from typing import Any
+from typing import Any, TypeAlias
 
 from lego_mlir import frontend as lg
 from lego_mlir.algebra import OrderBy, Row
 from lego_mlir.frontend import Kernel, TensorType
 from lego_mlir.kernels.permute.cut_tile import CutTile
+from lego_mlir.kernels.permute.last_tile import LastTile
 from lego_mlir.kernels.permute.problem import PermuteProblem, count_tiles
 from lego_mlir.kernels.permute.row_side import RowSide
 from lego_mlir.kernels.permute.whole_tile import WholeTile
 from lego_mlir.kernels.permute.word_config import WordConfig, reading_of, shared_units, sides_of
 from lego_mlir.kernels.permute.word_tile import WordTile
+
+Phase: TypeAlias = Callable[[WordTile], None]
 
 _RESIDENT_THREADS = 512
 """Threads for which a multiprocessor has registers at least, and of two CTAs. For as many as it
@@ -69,32 +72,37 @@ def word_permutation(
         thread = lg.thread_id()
         blocks = rasterization.inv(lg.block_id())
         buffer = lg.shared(a.dtype, OrderBy(Row(words * word, config.unit)))
-        place = source, target, config, blocks, words
+        begins = _begins(problem, config, blocks)
+        whole = WholeTile(source, target, config, begins, words)
+        skips = [block * t - i for block, t, i in zip(blocks, config.tile, begins, strict=True)]
         x, y = a.view(source.memory(config.unit)), b.view(target.memory(config.unit))
         flat = b.view(OrderBy(Row(target.total, config.unit)))
         out = buffer.view(OrderBy(Row(words, word, config.unit)))
 
-        def work(count: int, phase: Callable[[WordTile], None]) -> None:
-            """Let the first threads do something in a tile that is whole, or in one that is not."""
+        def work(count: int, special: Any, tile: WordTile, phase: Phase) -> None:
+            """Let the first threads do something, in a way of its own in tiles that are special."""
 
-            def both() -> None:
-                is_cut = _is_cut(problem, config, source, blocks)
-                if is_cut is None:
-                    phase(WholeTile(*place))
+            def each() -> None:
+                if special is None:
+                    phase(whole)
                     return
-                lg.if_(~is_cut)(lambda: phase(WholeTile(*place)))
-                lg.if_(is_cut)(lambda: phase(CutTile(*place)))
+                lg.if_(~special)(lambda: phase(whole))
+                lg.if_(special)(lambda: phase(tile))
 
             if count == config.threads:
-                both()
+                each()
             else:
-                lg.if_(thread < count)(both)
+                lg.if_(thread < count)(each)
 
-        work(reading.count, lambda tile: tile.read(reading, thread, x, buffer))
+        last = LastTile(source, target, config, begins, words)
+        is_last = _reads_too_far(problem, config, source, blocks)
+        work(reading.count, is_last, last, lambda tile: tile.read(reading, thread, x, buffer))
         lg.barrier()
-        work(writing.count, lambda tile: tile.write(writing, thread, out, y))
+        cut = CutTile(source, target, config, begins, words, skips)
+        is_cut = _is_cut(problem, config, blocks)
+        work(writing.count, is_cut, cut, lambda tile: tile.write(writing, thread, out, y))
         if ends is not None:
-            work(ends.count, lambda tile: tile.write_ends(ends, thread, buffer, flat))
+            work(ends.count, is_cut, cut, lambda tile: tile.write_ends(ends, thread, buffer, flat))
 
     permute.__name__ = name
     return lg.kernel(
@@ -107,26 +115,44 @@ def word_permutation(
     )(permute)
 
 
-def _is_cut(
+def _begins(problem: PermuteProblem, config: WordConfig, blocks: Sequence[Any]) -> list[Any]:
+    """Return where a tile begins along each mode: earlier, if it would go beyond the mode's end."""
+    found = []
+    for block, mode, tile in zip(blocks, problem.modes, config.tile, strict=True):
+        whole, left = divmod(mode.size, tile)
+        begin = block * tile
+        if left:
+            is_cut, _ = OrderBy(Row(2, whole)).inv(block)
+            begin = lg.select(is_cut, [begin, mode.size - tile])
+        found.append(begin)
+    return found
+
+
+def _is_cut(problem: PermuteProblem, config: WordConfig, blocks: Sequence[Any]) -> Any:
+    """Return whether a tile begins earlier than where another one ends; `None` if none does."""
+    found: Any = None
+    for block, mode, tile in zip(blocks, problem.modes, config.tile, strict=True):
+        if mode.size % tile:
+            is_cut = block >= mode.size // tile
+            found = is_cut if found is None else found | is_cut
+    return found
+
+
+def _reads_too_far(
     problem: PermuteProblem, config: WordConfig, source: RowSide, blocks: Sequence[Any]
 ) -> Any:
-    """Return whether a tile is cut, or has rows whose loads may go beyond the end of memory.
+    """Return whether a tile's loads may go beyond the end of memory; `None` if none do.
 
-    Returns `None` if no tile is.
+    All rows load as many words, also those that touch fewer.
     """
-    pairs = [(m.size, t) for m, t in zip(problem.modes, config.tile, strict=True)]
-    found: Any = None
-    for k, (n, t) in enumerate(pairs):
-        if n % t:
-            is_cut = blocks[k] >= n // t
-            found = is_cut if found is None else found | is_cut
     if source.is_aligned:
-        return found
-    # All rows load as many words, also those that touch fewer: the memory's last rows go too far.
-    is_last: Any = None
-    for k, (n, t) in enumerate(pairs):
-        slack = 2 * (config.word - 1) if k == source.side.run[0] else 0
-        first = max(0, n * source.inner - slack) // (t * source.inner) if slack else (n - 1) // t
-        behind = blocks[k] >= first
-        is_last = behind if is_last is None else is_last & behind
-    return is_last if found is None else found | is_last
+        return None
+    found: Any = None
+    for k, (mode, tile) in enumerate(zip(problem.modes, config.tile, strict=True)):
+        first = count_tiles(mode.size, tile) - 1
+        if k == source.side.run[0]:
+            slack = 2 * (config.word - 1)
+            first = max(0, mode.size * source.inner - slack) // (tile * source.inner)
+        is_last = blocks[k] >= first
+        found = is_last if found is None else found & is_last
+    return found

@@ -8,10 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from bench.moves.build import worst_cases
 from bench.moves.case import BYTES, OURS
 from bench.moves.cases import cases
 from bench.moves.permutations import random_cases
 from bench.moves.report import report
+from lego_mlir.diagnostics import LegoError
 
 CASES = cases(19)
 
@@ -24,6 +26,25 @@ def test_random_permutations_depend_on_the_seed_alone() -> None:
     names = [case.name for case in random_cases(20, 19)]
     assert names == [case.name for case in random_cases(30, 19)[:20]]
     assert names != [case.name for case in random_cases(20, 20)]
+
+
+def test_the_worst_permutations_of_earlier_results(tmp_path: Path) -> None:
+    """Of any seed, by their names; a case that was not measured is none of them."""
+    names = [case.name for case in random_cases(3, 20)]
+    rounds = [{OURS: [10.0], "memcpy": [copy]} for copy in (5.0, 9.0, 2.0)]
+    lines = [
+        {"case": name, "us": {k: v[0] for k, v in each.items()}, "rounds": each}
+        for name, each in zip(names, rounds, strict=True)
+    ]
+    lines += [{**lines[0], "case": "flip_f32_64x64_1"}, {"case": names[0], "error": "memory"}]
+    results = tmp_path / "moves.jsonl"
+    results.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    found, drawn = worst_cases(results, 2), random_cases(3, 20)
+    assert [(c.name, c.inputs, c.outputs) for c in found] == [
+        (drawn[k].name, drawn[k].inputs, drawn[k].outputs) for k in (2, 0)
+    ]
+    with pytest.raises(LegoError, match="is no file of results"):
+        worst_cases(tmp_path / "other.jsonl", 2)
 
 
 def test_traffic_is_at_least_what_is_written() -> None:

@@ -166,8 +166,8 @@ def test_costs_are_those_of_the_simulator(
 
 
 def test_the_heuristic_takes_words_where_accesses_take_longer_than_memory() -> None:
-    """Bytes whose runs begin anywhere, and runs whose neighbours would meet in a bank."""
-    for shape, axes in [((14, 7022, 2169), (2, 1, 0)), ((11, 176, 1401, 12, 2), (4, 2, 3, 0, 1))]:
+    """Rows whose neighbours meet in a bank, and places in rows that are divided for every byte."""
+    for shape, axes in [((8388608, 5), (1, 0)), ((11, 176, 1401, 12, 2), (4, 2, 3, 0, 1))]:
         assert isinstance(choose_config(problem_of(shape, axes), 1, 16), WordConfig)
     for shape, size in [((4096, 4096), 1), ((4097, 4099), 4)]:
         chosen = choose_config(problem_of(shape, (1, 0)), size, 16 // size)
