@@ -64,6 +64,9 @@ class Body:
         self._token, member = work.members(self._row)
         heads = Row(problem.heads_kv, problem.group)
         self._heads = OrderBy(heads).apply(work.head, member) if config.packed else work.head
+        self._scale: Any = problem.scale
+        if problem.has_descales:
+            self._scale = problem.scale * (self._descale("q") * self._descale("k"))
 
     def trace(self) -> tuple[Any, Any, Any]:
         """Trace the loop; return each row's base, its sum of exponentials, and sums of values.
@@ -74,7 +77,7 @@ class Body:
         rows = config.rows
         queries = lg.fill(self._queries(), 0.0)
         blocks = self._work.blocks()
-        factor = log2(euler) * (1.0 if self._is_scaled_before else problem.scale)
+        factor = log2(euler) * (1.0 if self._is_scaled_before else self._scale)
         columns = config.columns // self._work.pieces
         growth = _GROWTH.get(problem.computed, _MOST_GROWTH)
         offset = _OFFSET.get(problem.computed, 0.0)
@@ -118,7 +121,8 @@ class Body:
             values: their sums of values.
         """
         problem, config = self._problem, self._config
-        result = values * lg.where(total == 0.0, 0.0, 1.0 / total)
+        whole = self._descale("v") if problem.has_descales else 1.0
+        result = values * lg.where(total == 0.0, 0.0, whole / total)
         logarithms = base * log(2) + lg.log(total)
 
         def store(name: str, logs: str, *, is_part: bool) -> None:
@@ -149,6 +153,10 @@ class Body:
         view = tensor.view(self._by_row(storage, depth, lead))
         at = work.stored, work.head, work.tile, 0
         view.tile(self._config.rows, depth)[(work.split, *at) if is_part else at] = tile
+
+    def _descale(self, name: str) -> Any:
+        """Return what queries, keys or values of the CTA are multiplied by."""
+        return self._tensors[f"descale_{name}"][self._work.batch, self._work.head_kv]
 
     def _by_row(self, storage: Storage, depth: int, lead: Sequence[Any] = ()) -> Layout:
         """Return the layout of queries or results by batch, head, row and depth."""
@@ -217,7 +225,7 @@ class Body:
     def _scored(self, scores: Any, key: Any) -> Any:
         if not self._is_scaled_before:
             return scores
-        scores = scores * self._problem.scale
+        scores = scores * self._scale
         if self._problem.score is None:
             return scores
         return self._given(self._problem.score, key, -inf, score=scores)

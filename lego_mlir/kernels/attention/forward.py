@@ -37,12 +37,13 @@ from lego_mlir.kernels.attention.problem import (
 )
 from lego_mlir.kernels.attention.signatures import with_names
 from lego_mlir.kernels.attention.splits import combination
-from lego_mlir.kernels.attention.tensors import TensorLayouts
+from lego_mlir.kernels.attention.tensors import DESCALES, TensorLayouts
 from lego_mlir.kernels.public import public
 
 _ARGUMENTS = (
     *("q", "k", "v", "k_new", "v_new"),
     *("offsets_q", "offsets_kv", "lengths", "pages"),
+    *DESCALES,
 )
 """The arguments before the result, in their order."""
 
@@ -60,6 +61,7 @@ def attention(
     dtype: str = "f16",
     dtype_kv: str | None = None,
     dtype_pv: str | None = None,
+    descales: bool = False,
     out: str | None = None,
     causal: bool = False,
     window: int | None = None,
@@ -100,6 +102,10 @@ def attention(
         dtype_pv: element type in which exponentials and values are multiplied: by default one of 16
             bits. With that of values of 8 bits, exponentials are rounded to 8 bits, too, and tensor
             cores take half the time.
+        descales: the kernel has arguments `descale_q`, `descale_k` and `descale_v` before o, f32
+            [batch, heads_kv]: what q, k and v of each sequence and head are multiplied by, as those
+            of 8 bits are often divided before they are rounded. The first two are positive, which
+            is not checked.
         out: element type of o: f16, bf16 or f32; by default that of q, or f16.
         causal: query i sees the keys up to i + seq_kv - seq_q: the last query sees all.
         window: with `causal`, query i sees that key and `window - 1` before it.
@@ -193,6 +199,7 @@ def attention(
         append,
         dict(strides or {}),
         dtype_pv,
+        descales,
     )
     built_for = Target.parse(target or runtime.select().target or DEFAULT_TARGET)
     chosen = config or choose(problem, spec_of(built_for), built_for)

@@ -26,6 +26,7 @@ _INDICES = ("batch", "head", "i", "j", "queries", "keys")
 _TENSORS = (
     *("q", "k", "v", "k_new", "v_new", "o"),
     *("lse", "lengths", "pages", "offsets_q", "offsets_kv"),
+    *("descale_q", "descale_k", "descale_v"),
 )
 _STRIDED = ("q", "k", "v", "o")
 BYTES = {"f16": 2, "bf16": 2, "f32": 4, "f8E4M3FN": 1, "f8E5M2": 1}
@@ -76,6 +77,8 @@ class AttentionProblem:
             only the launch knows.
         dtype_pv: element type in which exponentials and values are multiplied; `None` for one of 16
             bits.
+        has_descales: whether arguments say by what queries, keys and values are multiplied, of each
+            sequence and head of keys.
     """
 
     batch: Int
@@ -99,6 +102,7 @@ class AttentionProblem:
     appends: bool = False
     strides: Mapping[str, tuple[int | None, ...]] = field(default_factory=dict)
     dtype_pv: str | None = None
+    has_descales: bool = False
 
     def __post_init__(self) -> None:
         sizes: dict[str, Any] = {

@@ -21,6 +21,9 @@ Type = TensorType | ScalarType
 MOST_TOKENS = (1 << 31) - 1
 """What is below it is an offset of a token."""
 
+DESCALES = ("descale_q", "descale_k", "descale_v")
+"""The tensors of what queries, keys and values are multiplied by."""
+
 _BHSD = "bhsd"
 _HEADS = {"bshd": (0, 2, 1, 3), _BHSD: (0, 1, 2, 3)}
 """For each order, which of batch, head, sequence and depth stands where."""
@@ -133,7 +136,7 @@ class TensorLayouts:
             **self._of_keys("k", "v"),
         }
         found |= self.offsets("offsets_q", "offsets_kv")
-        return {**found, **self._places(), **problem.arguments}
+        return {**found, **self._places(), **self._descales(), **problem.arguments}
 
     def offsets(self, *names: str) -> dict[str, Type]:
         """Return the types of what says where sequences begin that follow one another, by name."""
@@ -156,6 +159,13 @@ class TensorLayouts:
             )
             for name in names
         }
+
+    def _descales(self) -> dict[str, Type]:
+        """Return the types of what queries, keys and values are multiplied by."""
+        problem = self._problem
+        names = DESCALES if problem.has_descales else ()
+        kind = TensorType("f32", OrderBy(Row(problem.batch, problem.heads_kv)))
+        return dict.fromkeys(names, kind)
 
     def _places(self) -> dict[str, Type]:
         """Return the types of what says where the keys of a sequence are."""

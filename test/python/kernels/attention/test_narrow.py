@@ -96,6 +96,30 @@ def test_exponentials_of_8_bits_of_other_types(
     check((1, 70, 130, 1, 1, 64), dtype, dtype_pv, dtype_pv=dtype_pv, **options)
 
 
+@pytest.mark.parametrize(
+    ("kept", "options"),
+    [
+        ({"ctas": 1}, {}),
+        ({"schedule": None, "converters": 0}, {"score": lambda score: score}),
+    ],
+)
+def test_what_tensors_are_multiplied_by(kept: dict[str, Any], options: dict[str, Any]) -> None:
+    q, k, v = (drawn(2, n, heads, 64, seed=n) for n, heads in ((64, 2), (100, 1), (101, 1)))
+    v = v[:, :100]
+    scales = [np.array([[x], [2 * x]], np.float32) for x in (0.25, 3.0, 0.5)]
+    pairs = zip((q, k, v), scales, strict=True)
+    given = [(x / s[..., None, None]).astype(TYPES[E4M3]) for x, s in pairs]
+    o = np.full(q.shape, np.nan, np.float16)
+    kernel = attention(
+        2, 64, 100, 2, 64, heads_kv=1, dtype=E4M3, dtype_pv=E4M3, descales=True,
+        config=replace(ROLES, **kept), target="sm_90a", **options,
+    )  # fmt: skip
+    kernel(*given, *scales, o, device=Simulator())
+    wide = (x.astype(np.float32) * s[..., None, None] for x, s in zip(given, scales, strict=True))
+    truth, _ = reference(*(x.astype(np.float16) for x in wide))
+    np.testing.assert_allclose(o, truth, atol=NARROW_TOLERANCE[E4M3])
+
+
 def test_small_exponentials_keep_their_bits() -> None:
     """Those of one large score and many small ones, which together count as much."""
     q, k, v = (np.zeros((1, 64, 1, 64), TYPES[E4M3]) for _ in range(3))
