@@ -11,6 +11,7 @@ import pytest
 import lego_mlir as lg
 from lego_mlir import Col, OrderBy, Row, runtime
 from lego_mlir.diagnostics import LegoError
+from lego_mlir.frontend import KernelChoice
 from lego_mlir.kernels import matmul
 from lego_mlir.kernels.gemm.wgmma.config import WgmmaConfig
 
@@ -133,8 +134,16 @@ def test_threads_store_wide_tiles_in_parts() -> None:
         output(kernel, order)
 
 
-def test_rows_that_only_the_launch_knows() -> None:
-    kernel = matmul(None, 72, 136, config=OVERLAPPED, target="sm_90a")
+SPLIT = WgmmaConfig((64, 64, 64), 1, 3, split_k=2, split_k_through="l2", on_tiles=True)
+
+
+@pytest.mark.parametrize(
+    "config",
+    [OVERLAPPED, replace(PERSISTENT, persistent_ctas=4, cluster=(2, 2)), SPLIT],
+    ids=["overlapped", "clusters", "split-K"],
+)
+def test_rows_that_only_the_launch_knows(config: WgmmaConfig) -> None:
+    kernel = matmul(None, 72, 136, config=config, target="sm_90a")
     rng = np.random.default_rng(5)
     for m in (8, 200):
         a, b = (rng.integers(-2, 3, s).astype("f2") for s in ((m, 136), (136, 72)))
@@ -156,6 +165,23 @@ def test_a_config_that_no_steps_make(changes: dict[str, Any], named: str) -> Non
     unsaid = replace(config, on_tiles=None)
     kernel = matmul(256, 256, 192, b=OrderBy(Col(192, 256)), config=unsaid, target="sm_90a")
     assert kernel.schedule == "wgmma"
+
+
+def test_slices_of_rows_that_only_the_launch_knows_step_by_step() -> None:
+    """The interpreter of tile IR has the workspaces of a grid that the host computes, too."""
+    rng = np.random.default_rng(6)
+    a, b = (rng.integers(-2, 3, s).astype("f2") for s in ((72, 136), (136, 72)))
+    made = matmul(None, 72, 136, config=SPLIT, target="sm_90a")
+    assert isinstance(made, KernelChoice)
+    kernel = made.function_for({"M": 72})
+    assert isinstance(kernel, lg.Kernel)
+    lines = kernel.check_each_step(a, b, np.zeros((72, 72), "f2"))
+    assert "the schedule: every element is the same" in lines
+
+
+def test_split_k_of_clusters_is_for_known_rows() -> None:
+    with pytest.raises(LegoError, match=r"(?s)no split_k of clusters .*hint: on_tiles=False"):
+        matmul(None, 128, 192, config=replace(SPLIT, cluster=(1, 2)), target="sm_90a")
 
 
 @pytest.mark.parametrize("changes", [{"tile": (64, 24, 64)}, {"promote": 2}])

@@ -293,7 +293,10 @@ def _run_host(
                 kind = ir.MemRefType(op.results[0].type)
                 dtype = dtype_of(kind)
                 zeroed = dialect.ZEROED in op.attributes or not is_float(dtype)
-                buffers[op.results[0]] = np.full(tuple(kind.shape), 0 if zeroed else np.nan, dtype)
+                sizes = iter(values[x].number() for x in op.operands)
+                dims = zip(kind.shape, map(kind.is_dynamic_dim, range(kind.rank)), strict=True)
+                shape = tuple(next(sizes) if is_open else n for n, is_open in dims)
+                buffers[op.results[0]] = np.full(shape, 0 if zeroed else np.nan, dtype)
             case "gpu.launch":
                 _launch(op, buffers, values, layouts, source, steps)
             case "gpu.dealloc" | "func.return":

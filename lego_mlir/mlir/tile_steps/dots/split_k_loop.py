@@ -34,16 +34,18 @@ Source: PTX ISA 8.5 (causality order).
 
 from __future__ import annotations
 
+from functools import partial, reduce
 from math import prod
 from typing import Any
 
-from lego_mlir.algebra import Layout, OrderBy, RegP, Row
+from lego_mlir.algebra import Layout, OrderBy, RegP, Row, size_symbol
 from lego_mlir.analysis.distributed import REPLICA, DistributedLayout
+from lego_mlir.index import Int, Sym
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.dialect import pipeline_operations as pipelines
 from lego_mlir.mlir.dialect import tile_operations as tiles
-from lego_mlir.mlir.layouts import layout_attribute
+from lego_mlir.mlir.layouts import layout_attribute, symbols_of
 from lego_mlir.mlir.lowering.indices.index_reader import launch_sizes
 from lego_mlir.mlir.modules import operations_in
 from lego_mlir.mlir.schedule.transform_step import TransformStep, transform
@@ -94,7 +96,8 @@ class _SplitK:
         self._step = step
         self._kernel = kernel
         self._parts = parts
-        self._grid = self._known_grid()
+        self._values: dict[str, Any] = {}
+        self._grid = self._find_grid()
         self._loop = self._find_loop()
         trips = iterations_of(self._loop)
         if trips is None or trips < parts:
@@ -106,21 +109,26 @@ class _SplitK:
             )
         self._trips, self._longer = divmod(trips, parts)
 
-    def _known_grid(self) -> tuple[int, int]:
-        """Return the rows and columns of programs.
+    def _find_grid(self) -> tuple[Int, Int]:
+        """Return the rows and columns of programs; symbols are what only the launch knows.
 
         Raises:
-            LegoError: they are not known, or there are several along z.
+            LegoError: there are several along z, or clusters.
         """
-        sizes = [constant_size(size) for size in launch_sizes(self._kernel.launch)[:3]]
-        x, y, z = sizes
-        if x is None or y is None or z != 1 or self._kernel.cluster > 1:
+        values = launch_sizes(self._kernel.launch)[:3]
+        sizes = [constant_size(value) for value in values]
+        if sizes[_Z] != 1 or self._kernel.cluster > 1:
             shown = " x ".join("?" if n is None else str(n) for n in sizes)
             raise self._step.error(
                 f"the grid is {shown}, and the programs that share a tile are along z",
                 self._kernel.launch,
-                hint="launch a grid of known sizes along x and y, without clusters",
+                hint="launch a grid along x and y, without clusters",
             )
+        found: list[Int] = []
+        for axis, n, value in zip("xy", sizes, values, strict=False):
+            found.append(size_symbol(f"grid_{axis}") if n is None else n)
+            self._values[f"grid_{axis}"] = value
+        x, y = found
         return y, x
 
     def _find_loop(self) -> Any:
@@ -159,23 +167,26 @@ class _SplitK:
         with ir.InsertionPoint(kernel.launch), loop.location:
             elements = [str(element_of(result)) for result in loop.results]
             sums = [
-                _allocate(element, int(layout.size))
-                for element, layout in zip(elements, memory, strict=True)
+                self._allocate(element, self._parts * prod(shape_of(result)))
+                for element, result in zip(elements, loop.results, strict=True)
             ]
-            arrivals = _allocate("i32", prod(self._grid), zeroed=True)
+            arrivals = self._allocate("i32", 1, zeroed=True)
         with ir.InsertionPoint(loop), loop.location:
             made = self._slice(z)
             for part, layout, buffer in zip(made.results, memory, sums, strict=True):
-                dialect.store(part, buffer, _at([z, y, x], layout), _access(layout, 3))
-            i32, place = build.i32(), _access(OrderBy(Row(*self._grid)), 2)
+                at = self._at([z, y, x], layout)
+                dialect.store(part, buffer, at, _access(layout, 3))
+            programs = OrderBy(Row(*self._grid))
+            i32, place = build.i32(), _access(programs, 2)
+            at = self._at([y, x], programs)
             one, ordered = build.constant(i32, 1), {dialect.ORDERS: ir.UnitAttr.get()}
-            before = dialect.atomic("add", one, arrivals, [y, x], place | ordered)
+            before = dialect.atomic("add", one, arrivals, at, place | ordered)
             is_last = build.compare("eq", before, build.constant(i32, parts - 1))
             branch = ir.Operation.create(_BRANCH, operands=[is_last], regions=2)
             with ir.InsertionPoint(branch.regions[0].blocks.append()):
                 totals = self._add_up(memory, sums, [y, x])
                 zero = build.constant(i32, 0)
-                dialect.atomic("exchange", zero, arrivals, [y, x], place)
+                dialect.atomic("exchange", zero, arrivals, at, place)
                 end = ir.Operation.create("scf.yield")
         for old, new in zip(loop.results, totals, strict=True):
             old.replace_all_uses_with(new)
@@ -215,7 +226,9 @@ class _SplitK:
             numbers = [build.binary("addi", first, build.index(k)) for k in range(step)]
             loaded = [
                 [
-                    dialect.load(kind, buffer, _at([number, *place], layout), _access(layout, 3))
+                    dialect.load(
+                        kind, buffer, self._at([number, *place], layout), _access(layout, 3)
+                    )
                     for kind, buffer, layout in zip(kinds, sums, memory, strict=True)
                 ]
                 for number in numbers
@@ -235,6 +248,27 @@ class _SplitK:
         before = len(outer)
         permuted = RegP([*outer, *sizes], [*range(before), *(before + k for k in order)])
         return OrderBy(permuted).GroupBy([*outer, *shape])
+
+    def _at(self, index: list[Any], layout: Layout) -> list[Any]:
+        """Return the index of an access that begins with some, and the sizes of its layout."""
+        rest = [build.index(0) for _ in range(layout.rank - len(index))]
+        sizes = symbols_of(layout, layout_attribute(layout))
+        return [*index, *rest, *(self._values[symbol.name] for symbol in sizes)]
+
+    def _allocate(self, element: str, each: int, *, zeroed: bool = False) -> Any:
+        """Build a workspace of so many elements for each program of a slice."""
+        known = each * prod(n for n in self._grid if isinstance(n, int))
+        open_sizes = [self._values[n.name] for n in self._grid if isinstance(n, Sym)]
+        multiply = partial(build.binary, "muli")
+        sizes = [reduce(multiply, open_sizes, build.index(known))] if open_sizes else []
+        shape = [ir.ShapedType.get_dynamic_size() if sizes else known]
+        kind = ir.MemRefType.get(shape, ir.Type.parse(element))
+        attributes = {"operandSegmentSizes": ir.DenseI32ArrayAttr.get([0, len(sizes), 0])}
+        if zeroed:
+            attributes[dialect.ZEROED] = ir.UnitAttr.get()
+        return ir.Operation.create(
+            "gpu.alloc", results=[kind], operands=sizes, attributes=attributes
+        ).result
 
 
 def _as_held(layout: DistributedLayout) -> tuple[list[int], list[int]]:
@@ -260,20 +294,6 @@ def _registers(tile: Any) -> int:
     return layout.registers
 
 
-def _allocate(element: str, count: int, *, zeroed: bool = False) -> Any:
-    """Build a workspace of so many elements."""
-    kind = ir.MemRefType.get([count], ir.Type.parse(element))
-    attributes = {"operandSegmentSizes": ir.DenseI32ArrayAttr.get([0, 0, 0])}
-    if zeroed:
-        attributes[dialect.ZEROED] = ir.UnitAttr.get()
-    return ir.Operation.create("gpu.alloc", results=[kind], attributes=attributes).result
-
-
 def _access(layout: Layout, outer: int) -> dict[str, Any]:
     """Return the attributes of an access of a tile, or an element, behind `outer` dimensions."""
     return dialect.access_attributes(layout_attribute(layout), range(outer, layout.rank))
-
-
-def _at(index: list[Any], layout: Layout) -> list[Any]:
-    """Return the first index of a tile that is the rest of a layout's dimensions."""
-    return [*index, *(build.index(0) for _ in range(layout.rank - len(index)))]

@@ -39,12 +39,12 @@ from math import prod
 from typing import Any
 
 from lego_mlir.algebra import Layout, OrderBy, Row, size_symbol
-from lego_mlir.index import Int, construct
+from lego_mlir.index import Int, Sym, construct
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.dialect import pipeline_operations as pipelines
 from lego_mlir.mlir.layouts import layout_attribute, symbols_of
-from lego_mlir.mlir.lowering.indices.index_reader import launch_sizes
+from lego_mlir.mlir.lowering.indices.index_reader import IndexReader, launch_sizes
 from lego_mlir.mlir.modules import operations_in
 from lego_mlir.mlir.schedule.transform_step import TransformStep, transform
 from lego_mlir.mlir.tile_ir.kernels import TileKernel, constant_size
@@ -136,9 +136,14 @@ class _Persistence:
             )
         sizes = [constant_size(size) for size in launch_sizes(launch)[:3]]
         return tuple(
-            size_symbol(f"grid_{axis}") if n is None else n
-            for axis, n in zip("xyz", sizes, strict=True)
+            self._open_size(f"grid_{axis}", value) if n is None else n
+            for axis, n, value in zip("xyz", sizes, self._values, strict=True)
         )
+
+    def _open_size(self, name: str, value: Any) -> Sym:
+        """Return the symbol of a size that the host computes, with whether clusters divide it."""
+        rest = construct.mod(IndexReader().read(value), self._cluster)
+        return size_symbol(name, [self._cluster] if rest == 0 and self._cluster > 1 else [])
 
     def _check_cluster(self) -> None:
         """Check that programs and CTAs make whole clusters.
