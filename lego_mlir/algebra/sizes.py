@@ -21,7 +21,15 @@ def size_symbol(name: str, multiple_of: Iterable[Int] = ()) -> Sym:
     >>> M = size_symbol("M", multiple_of=[128])
     >>> 128 * (M // 128) is M
     True
+
+    Raises:
+        LegoError: the name cannot stand in a layout's text and in a program.
     """
+    if not (name.isascii() and name.isidentifier()):
+        raise LegoError(
+            f"{name!r} is no name of a size",
+            hint="names have ASCII letters, digits and _, and do not begin with a digit",
+        )
     return Sym(name, 1, None, _essential(multiple_of))
 
 

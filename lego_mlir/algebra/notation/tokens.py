@@ -11,7 +11,7 @@ from typing import Any
 from lego_mlir.diagnostics import LegoError, Location
 from lego_mlir.limits import check_limit
 
-_TOKEN = re.compile(r"(\d+)|([A-Za-z_]\w*)|(//|->|<=|[-+*/%()\[\]{},.:@|])|(\S)")
+_TOKEN = re.compile(r"([0-9]+)|([A-Za-z_]\w*)|(//|->|<=|[-+*/%()\[\]{},.:@|])|(\S)")
 _CLOSING = {"(": ")", "[": "]", "{": "}"}
 
 

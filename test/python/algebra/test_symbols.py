@@ -40,3 +40,14 @@ def test_symbols_of_one_name_are_one_size_with_the_facts_of_all() -> None:
     nested = size_symbol("K", [divided])
     both = OrderBy(Row(nested, plain))
     assert [s.name for s in both.symbols] == ["K", "M"]
+
+
+@pytest.mark.parametrize("name", ["Größe", "a b", "", "2M", "M²", "M\n"])
+def test_a_name_that_no_text_can_have_is_an_error(name: str) -> None:
+    with pytest.raises(LegoError, match="is no name of a size\nhint: names have ASCII letters"):
+        size_symbol(name)
+
+
+def test_digits_are_those_of_ascii() -> None:
+    with pytest.raises(LegoError, match="unexpected character '٣'"):
+        parse_layout("OrderBy(Row(٣))")
