@@ -23,6 +23,7 @@ from lego_mlir.mlir.tile_passes.lower_tiles import lower_tiles
 from lego_mlir.mlir.tile_passes.order_contractions import order_contractions
 from lego_mlir.mlir.tile_passes.plan_shared_memory import plan_shared_memory
 from lego_mlir.mlir.tile_passes.simplify_tiles import simplify_tiles
+from lego_mlir.mlir.tile_passes.team_memory import divide_memory
 from lego_mlir.mlir.tile_passes.unroll_parts import unroll_parts
 
 TilePass: TypeAlias = Callable[[TileKernel], None]
@@ -41,6 +42,7 @@ LOWERING: Sequence[TilePass] = (
     lower_tiles,
     plan_shared_memory,
     insert_barriers,
+    divide_memory,
     lower_roles,
 )
 

@@ -4,7 +4,7 @@
 // RUN: %legoc %S/Inputs/grid.mlir --schedule=persistent --param ctas=2 --param cluster=2 --param raster_group=2 --param store_stages=1 --param overlap_epilogue=0 --param ping_pong=1 --check-each-step | FileCheck %s --check-prefix=STEPS
 // RUN: %legoc %S/Inputs/grid.mlir --schedule=persistent --param ctas=1 --param stages=3 --param store_stages=2 --param store_parts=4 --param overlap_epilogue=0 --param ping_pong=1 --emit=index | FileCheck %s --check-prefix=INDEX
 // RUN: not %legoc %S/Inputs/grid.mlir --schedule=persistent --param ctas=2 --param store_stages=1 --param ping_pong=1 --emit=placed 2>&1 | FileCheck %s --check-prefix=OVERLAP
-// RUN: not %legoc %S/Inputs/grid.mlir --schedule=persistent --param ctas=2 --param overlap_epilogue=0 --param ping_pong=1 --emit=placed 2>&1 | FileCheck %s --check-prefix=THREADS
+// RUN: %legoc %S/Inputs/grid.mlir --schedule=persistent --param ctas=1 --param overlap_epilogue=0 --param ping_pong=1 --emit=index | FileCheck %s --check-prefix=THREADS
 // RUN: not %legoc %S/Inputs/grid.mlir --schedule=persistent --param ctas=0 --param store_stages=1 --param overlap_epilogue=0 --param ping_pong=1 --emit=placed 2>&1 | FileCheck %s --check-prefix=OVERLAP
 
 // CHECK:      in (%arg12 = %c384
@@ -43,5 +43,11 @@
 // INDEX:      nvvm.barrier.arrive
 
 // OVERLAP:    error: ping_pong: the consumer has no loop over tiles that are computed one by one
-// THREADS:    error: ping_pong: this loop over tiles has no 'lego.put'
-// THREADS:    hint: tiles are stored by TMA: --param store_stages=2 of transform_lego.pipeline_stores
+
+// Each warpgroup converts through memory of its own, and has a barrier of its own.
+// THREADS:    %[[TEAM:[^ ]+]] = nvvm.shfl.sync {{.*}} {lego.team}
+// THREADS:    %[[NUMBER:[^ ]+]] = arith.index_cast %[[TEAM]]
+// THREADS:    %[[AHEAD:[^ ]+]] = arith.muli %[[NUMBER]], %c8192
+// THREADS:    %[[OWN:[^ ]+]] = arith.addi %[[AHEAD]], %c
+// THREADS-NEXT: memref.view %{{[^ ]+}}[%[[OWN]]][] {lego.alignment = 128 : i64}
+// THREADS:    nvvm.barrier id = %{{.*}} number_of_threads = %c128_i32

@@ -69,7 +69,7 @@ def is_tile_program(
     Raises:
         LegoError: the config says so, and there are no steps for it.
     """
-    why_not = why_no_tile_program(config, problem, stores_by_threads=stores_by_threads)
+    why_not = why_no_tile_program(config, problem)
     if config.on_tiles and why_not is not None:
         raise why_not
     if config.on_tiles is not None:
@@ -83,16 +83,10 @@ def is_tile_program(
     return why_not is None and is_whole and is_alone and is_even and has_equal_sums
 
 
-def why_no_tile_program(
-    config: WgmmaConfig, problem: Problem, *, stores_by_threads: bool = False
-) -> LegoError | None:
-    """Return why no steps make the kernel of a config for a GEMM; `None` if they do.
-
-    Arguments are those of `is_tile_program`.
-    """
+def why_no_tile_program(config: WgmmaConfig, problem: Problem) -> LegoError | None:
+    """Return why no steps make the kernel of a config for a GEMM; `None` if they do."""
     lacking = {
         "split_k through a cluster": config.column_slices > 1,
-        "ping_pong of a C that TMA does not store": config.ping_pong and stores_by_threads,
     }
     found = [name for name, is_asked in lacking.items() if is_asked]
     if not found:
@@ -167,7 +161,8 @@ def _store_ring(
     if by_threads:
         blocks, most = n // MMA_COLUMNS, _MOST_CONVERTED * config.threads
         counts = (p for p in range(1, blocks + 1) if blocks % p == 0)
-        fitting = (p for p in counts if m * (n // p) <= min(most, free // size))
+        room = free // (config.consumers // config.sharers * size)  # of each that stores at a time
+        fitting = (p for p in counts if m * (n // p) <= min(most, room))
         return 0, next(fitting, blocks)
     parts = config.epilogue_tiles(problem) // (m // config.sharers // WGMMA_ROWS)
     stages = min(_STORE_STAGES, parts, free // (m * (n // parts) * size))

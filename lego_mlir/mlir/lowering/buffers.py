@@ -229,6 +229,8 @@ def _alignment_of_result(op: Any, scope: Scope) -> int:
             return workspace_alignment(op)
         case dialect.ALLOC if is_workgroup(op.results[0].type):
             return SHARED_ALIGNMENT
+        case "memref.view" if dialect.ALIGNMENT in op.attributes:
+            return dialect.alignment_in(op.attributes)
         case "memref.view" if _maker(op.operands[1]) == "arith.constant":
             memory, shift = op.operands
             is_dynamic = _maker(memory) == DYNAMIC_SHARED

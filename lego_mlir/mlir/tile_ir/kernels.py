@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 from typing import Any
 
 from lego_mlir.hardware.limits import WARP_THREADS
@@ -20,6 +21,10 @@ from lego_mlir.mlir.tile_ir.operations import CONSTANT
 from lego_mlir.mlir.tile_ir.types import has_tiles, is_tile
 
 _LAUNCH = "gpu.launch"
+
+
+_THREAD_OPERATIONS = 3
+"""The operations, at most, that make the number of a thread, at the begin of a kernel."""
 
 
 @dataclass(frozen=True)
@@ -99,13 +104,15 @@ class TileKernel:
     def thread(self) -> Any:
         """The number of the thread among those that hold the tiles, an index.
 
-        In a kernel with roles `lower_rings` makes it: the number in the CTA, with its bound.
+        In a kernel with roles `lower_rings` makes it: the number in the CTA, or in the team of a
+        role, with its bound.
         """
         if dialect.TILE_WARPS not in self.launch.attributes:
             return self.launch_thread
-        first = self.body.operations[0].operation
-        is_made = dialect.bounds_of(first) == [self.warps * WARP_THREADS]
-        return first.results[0] if is_made else self.launch_thread
+        bound = [self.warps * WARP_THREADS]
+        firsts = (op.operation for op in islice(self.body.operations, _THREAD_OPERATIONS))
+        made = (op.results[0] for op in firsts if dialect.bounds_of(op) == bound)
+        return next(made, self.launch_thread)
 
     def operations(self) -> list[Any]:
         """Return the operations of the kernel that have tiles, outer before inner."""

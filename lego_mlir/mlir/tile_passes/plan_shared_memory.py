@@ -50,7 +50,11 @@ from lego_mlir.mlir.modules import operations_in
 from lego_mlir.mlir.tile_ir.kernels import TileKernel
 from lego_mlir.mlir.tile_ir.roles import role_around
 from lego_mlir.mlir.tile_passes.live_registers import live_registers
+from lego_mlir.mlir.tile_passes.team_memory import TEAM_BYTES
 from lego_mlir.mlir.to_nvvm.shared_memory import LEAST_ALIGNMENT, TargetMemory
+
+_TEAM_ALIGNMENT = 128
+"""Bytes: the alignment of each team's part of a buffer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +65,13 @@ class _Buffer:
         op: the operation.
         kind: its type of memref, of known size.
         lifetime: its size, and the numbers of its first and last use.
+        teams: of a role, each of which uses a part of it for itself.
     """
 
     op: Any
     kind: Any
     lifetime: BufferLifetime
+    teams: int = 1
 
 
 def plan_shared_memory(kernel: TileKernel) -> None:
@@ -78,8 +84,6 @@ def plan_shared_memory(kernel: TileKernel) -> None:
     allocs = [op for op in inside if _is_shared_alloc(op)]
     if not allocs:
         return
-    for op in allocs:
-        _check_teams(kernel, op)
     numbers = {op: number for number, op in enumerate(inside)}
     buffers = [_buffer(kernel, op, numbers) for op in allocs]
     offsets = offsets_of([b.lifetime for b in buffers], partial(_free_bytes, kernel))
@@ -94,10 +98,15 @@ def plan_shared_memory(kernel: TileKernel) -> None:
     with ir.InsertionPoint.at_block_begin(kernel.body), kernel.launch.location:
         kind = ir.MemRefType.get([size], byte, memory_space=space)
         memory = room(allocs[0], kind, kernel.source)
+        i64 = ir.IntegerType.get_signless(64)
         for buffer, offset in zip(buffers, offsets, strict=True):
             with buffer.op.location:
                 start = arith.ConstantOp(ir.IndexType.get(), offset).result
                 view = memref.ViewOp(buffer.kind, memory, start, [])
+                if buffer.teams > 1:
+                    distance = buffer.lifetime.size // buffer.teams
+                    for name, n in ((TEAM_BYTES, distance), (dialect.ALIGNMENT, _TEAM_ALIGNMENT)):
+                        view.operation.attributes[name] = ir.IntegerAttr.get(i64, n)
                 for name in (dialect.GUARDED, dialect.ORDERED):
                     if name in buffer.op.attributes:
                         view.operation.attributes[name] = ir.UnitAttr.get()
@@ -110,23 +119,12 @@ def _is_shared_alloc(op: Any) -> bool:
     return op.name == dialect.ALLOC and is_workgroup(op.results[0].type)
 
 
-def _check_teams(kernel: TileKernel, alloc: Any) -> None:
-    """Refuse memory through which the warps of a team exchange, which all teams would use.
-
-    Raises:
-        LegoError: at the operation that exchanges.
-    """
+def _teams(alloc: Any) -> int:
+    """Return how many teams of a role use memory, each a part of it for itself."""
     if dialect.GUARDED in alloc.attributes:
-        return
-    for user in users_of(alloc.results[0]):
-        role = role_around(user)
-        if role is not None and role_teams(role) > 1:
-            raise kernel.source.error(
-                "threads exchange elements through shared memory here, and the warpgroups of "
-                "ping-pong have no memory of their own for it",
-                user.location,
-                hint="let TMA store the tile as it is computed; or no ping-pong",
-            )
+        return 1
+    roles = (role_around(user) for user in users_of(alloc.results[0]))
+    return max((role_teams(role) for role in roles if role is not None), default=1)
 
 
 def _free_bytes(kernel: TileKernel) -> int:
@@ -162,7 +160,12 @@ def _buffer(kernel: TileKernel, op: Any, numbers: Mapping[Any, int]) -> _Buffer:
             f"not {alignment}",
             op.location,
         )
-    return _Buffer(op, kind, BufferLifetime(bytes_of(kind), alignment, first, last))
+    size, teams = bytes_of(kind), _teams(op)
+    if teams > 1:  # one team may be in another iteration
+        first, last = 0, len(numbers) - 1
+        alignment = max(alignment, _TEAM_ALIGNMENT)
+        size = teams * (-(-size // alignment) * alignment)
+    return _Buffer(op, kind, BufferLifetime(size, alignment, first, last), teams)
 
 
 def offsets_of(lifetimes: Sequence[BufferLifetime], free: Callable[[], int]) -> list[int]:

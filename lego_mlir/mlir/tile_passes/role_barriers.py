@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from lego_mlir.diagnostics import LegoError
 from lego_mlir.hardware.limits import WARP_THREADS
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.dialect import pipeline_operations as pipelines
@@ -14,6 +13,23 @@ from lego_mlir.mlir.tile_ir.roles import role_around
 _ROLE_BARRIER = 1
 """The number of the barrier of a role's threads; 0 is that of the CTA."""
 
+_TEAM_BARRIER = 8
+"""The number of the barrier of the first team of a role; those before are of turns."""
+
+_TEAM = "lego.team"
+"""A unit attribute of the operation that computes the number of a team, in a role with teams."""
+
+
+def mark_team(number: Any) -> None:
+    """Mark an i32, made at the begin of a role, as the number of the thread's team."""
+    number.owner.attributes[_TEAM] = ir.UnitAttr.get()
+
+
+def team_in(role: Any) -> Any:
+    """Return the number of the thread's team, an i32, in a role with teams."""
+    operations = (op.operation for op in role.regions[0].blocks[0].operations)
+    return next(op.results[0] for op in operations if _TEAM in op.attributes)
+
 
 def make_barrier(op: Any) -> None:
     """Build a barrier of the threads that execute an operation: the CTA's, or those of a role."""
@@ -21,15 +37,17 @@ def make_barrier(op: Any) -> None:
     if role is None:
         ir.Operation.create("gpu.barrier")
         return
-    if pipelines.role_teams(role) > 1:
-        raise LegoError(
-            f"'{op.name}' needs a barrier of threads that several warpgroups of ping-pong execute"
-        )
-    threads = len(pipelines.role_warps(role)) * WARP_THREADS
+    teams = pipelines.role_teams(role)
+    threads = len(pipelines.role_warps(role)) // teams * WARP_THREADS
     i32 = ir.IntegerType.get_signless(32)
-    values = [ir.IntegerAttr.get(i32, n) for n in (_ROLE_BARRIER, threads)]
-    made = [
-        ir.Operation.create("arith.constant", results=[i32], attributes={"value": value})
-        for value in values
-    ]
-    nvvm.barrier(*(op.result for op in made))
+    values = [_ROLE_BARRIER if teams == 1 else _TEAM_BARRIER, threads]
+    number, count = (
+        ir.Operation.create(
+            "arith.constant", results=[i32], attributes={"value": ir.IntegerAttr.get(i32, n)}
+        ).result
+        for n in values
+    )
+    if teams > 1:
+        operands = [number, team_in(role)]
+        number = ir.Operation.create("arith.addi", results=[i32], operands=operands).result
+    nvvm.barrier(number, count)

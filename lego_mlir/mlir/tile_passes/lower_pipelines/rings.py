@@ -114,11 +114,16 @@ class _Lowering:
             op.erase()
 
     def _bound_thread(self) -> None:
-        """Build the number of the thread with the bound that it has in the role of the tiles."""
+        """Build the number of the thread in the role of the tiles, or its team, with its bound."""
         kernel = self._kernel
         bounds = dialect.bounds_attribute([kernel.warps * WARP_THREADS])
         with ir.InsertionPoint.at_block_begin(kernel.body), kernel.launch.location:
             thread = kernel.launch_thread
+            if any(
+                op.name == pipelines.ROLE and pipelines.role_teams(op) > 1
+                for op in kernel.body.operations
+            ):
+                thread = build.binary("remui", thread, build.index(kernel.warps * WARP_THREADS))
             bounded = build.binary("andi", thread, thread)
             bounded.owner.attributes[dialect.BOUNDS] = bounds
 

@@ -23,6 +23,7 @@ from lego_mlir.mlir.emit import nvvm
 from lego_mlir.mlir.modules import operations_in
 from lego_mlir.mlir.tile_ir.kernels import TileKernel
 from lego_mlir.mlir.tile_passes.lower_tiles import build
+from lego_mlir.mlir.tile_passes.role_barriers import mark_team
 
 
 def lower_teams(kernel: TileKernel) -> None:
@@ -32,18 +33,22 @@ def lower_teams(kernel: TileKernel) -> None:
         if teams > 1:
             body = role.regions[0].blocks[0]
             (loop,) = (o.operation for o in body.operations if o.name == "scf.for")
+            with ir.InsertionPoint.at_block_begin(body), loop.location:
+                team = _team(kernel)
             with ir.InsertionPoint(loop), loop.location:
                 low, _, stride = list(loop.operands)[:3]
-                ahead = build.binary("muli", _team(kernel), stride)
+                number = build.make("arith.index_cast", ir.IndexType.get(), team)
+                ahead = build.binary("muli", number, stride)
                 loop.operands[0] = build.binary("addi", low, ahead)
                 loop.operands[2] = build.binary("muli", stride, build.index(teams))
 
 
 def _team(kernel: TileKernel) -> Any:
-    """Build the number of the warpgroup, an index that the assembler knows to be uniform."""
+    """Build the number of the warpgroup, an i32 that the assembler knows to be uniform."""
     number = build.binary("divui", kernel.launch_thread, build.index(WARPGROUP_THREADS))
     i32 = build.i32()
     word = build.make("arith.index_cast", i32, number)
     lane, last = build.constant(i32, 0), build.constant(i32, WARP_THREADS - 1)
     uniform = nvvm.shuffle(build.constant(i32, -1), word, lane, last)
-    return build.make("arith.index_cast", ir.IndexType.get(), uniform)
+    mark_team(uniform)
+    return uniform

@@ -12,7 +12,7 @@ from lego_mlir.analysis.distributed.conversions.exchange import Choice
 from lego_mlir.hardware.limits import WARP_THREADS
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
-from lego_mlir.mlir.dialect.pipeline_operations import role_teams, role_warps
+from lego_mlir.mlir.dialect.pipeline_operations import role_warps
 from lego_mlir.mlir.emit import nvvm
 from lego_mlir.mlir.layouts import layout_attribute
 from lego_mlir.mlir.tile_ir.kernels import TileKernel
@@ -41,10 +41,12 @@ class Threads:
         self.kernel = kernel
         if role is None:
             self.warps, self.thread = kernel.warps, kernel.thread
-            is_made = not isinstance(kernel.thread, ir.BlockArgument)  # by the first operation
-            self._entry = kernel.body.operations[int(is_made)].operation
+            operations = [op.operation for op in kernel.body.operations]
+            is_made = not isinstance(kernel.thread, ir.BlockArgument)  # by a first operation
+            made = operations.index(kernel.thread.owner.operation) + 1 if is_made else 0
+            self._entry = operations[made]
         else:
-            self.warps = len(role_warps(role)) // role_teams(role)
+            self.warps = len(role_warps(role))
             self._entry = role.regions[0].blocks[0].operations[0].operation
             with self.entry, role.location:
                 self.thread = self._number_in(role)
@@ -61,11 +63,9 @@ class Threads:
         return layout
 
     def _number_in(self, role: Any) -> Any:
-        """Build the number of the thread in a role, or in its team, with its bound."""
+        """Build the number of the thread in a role, with its bound."""
         first = build.index(role_warps(role).start * WARP_THREADS)
         number = build.binary("subi", self.kernel.launch_thread, first)
-        if role_teams(role) > 1:
-            number = build.binary("remui", number, build.index(self.warps * WARP_THREADS))
         bounds = dialect.bounds_attribute([self.warps * WARP_THREADS])
         number.owner.attributes[dialect.BOUNDS] = bounds
         return number

@@ -11,7 +11,7 @@ from lego_mlir.diagnostics import LegoError
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.dialect import tile_operations as tiles
-from lego_mlir.mlir.dialect.pipeline_operations import role_warps
+from lego_mlir.mlir.dialect.pipeline_operations import role_teams, role_warps
 from lego_mlir.mlir.tile_ir.dots import is_warpgroup_dot
 from lego_mlir.mlir.tile_ir.kernels import TileKernel
 from lego_mlir.mlir.tile_ir.operations import CONSTANT, is_pointwise
@@ -112,7 +112,7 @@ class _Walk:
         elif has_tiles(op):
             self._lower_tiles(op)
             self.dead.append(op)
-        elif op.name == dialect.ROLE and role_warps(op) != range(self.kernel.warps):
+        elif op.name == dialect.ROLE and not self._holds_tiles(op):
             outer, self.threads = self.threads, Threads(self.kernel, op)
             self.lower_block(op.regions[0].blocks[0])
             self.threads = outer
@@ -120,6 +120,10 @@ class _Walk:
             for region in op.regions:
                 for block in region.blocks:
                     self.lower_block(block)
+
+    def _holds_tiles(self, role: Any) -> bool:
+        """Return whether the warps of a role, or of its teams, are those that hold the tiles."""
+        return bool(role_warps(role) == range(self.kernel.warps * role_teams(role)))
 
     def _lower_tiles(self, op: Any) -> None:
         """Build what an operation on tiles becomes."""

@@ -27,9 +27,10 @@ becomes
 So the tensor cores multiply for one warpgroup while the other one stores its tile. Tiles are put in
 turns, too: both warpgroups use one ring, in the order of the tiles.
 
+What warps exchange through shared memory, as to convert a tile, needs memory for each warpgroup.
+
 The step comes behind `split_roles`, and behind what begins dots asynchronously. The kernel is
-persistent, its tiles are held by one warpgroup, and stored by TMA: conversions through shared
-memory would need it twice.
+persistent, and one warpgroup holds its tiles.
 """
 
 from __future__ import annotations
@@ -52,6 +53,10 @@ from lego_mlir.mlir.tile_steps.kernels import (
 )
 
 _TEAMS = 2
+
+_MULTIPLIES = (pipelines.WAIT, pipelines.DOT_ASYNC)
+_PUTS = (pipelines.ACQUIRE, pipelines.PUT, pipelines.COMMIT)
+"""What stands in turns of each order: what multiplies, and what puts tiles into rings."""
 
 _X_THREADS = 3
 """Which of a launch's six sizes is the number of threads along x."""
@@ -107,28 +112,21 @@ def _take_turns(step: TransformStep, loop: Any) -> None:
     """Put what waits for operands and begins dots, and what puts tiles into rings, into turns.
 
     Raises:
-        LegoError: a loop's body begins no dots, or puts no tiles.
+        LegoError: a loop's body begins no dots.
     """
-    for order, names, hint in (
-        (
-            0,
-            (pipelines.WAIT, pipelines.DOT_ASYNC),
-            "transform_lego.overlap_iterations comes before this step",
-        ),
-        (
-            1,
-            (pipelines.ACQUIRE, pipelines.PUT, pipelines.COMMIT),
-            f"tiles are stored by TMA: {step.option('store_stages', 2)} of "
-            "transform_lego.pipeline_stores",
-        ),
-    ):
+    for order, names in enumerate((_MULTIPLIES, _PUTS)):
         found = [op for op in operations_of(body_of(loop)) if _has(op, names)]
-        if not any(_has(op, names[1:2]) for op in found):
-            raise step.error(f"this loop over tiles has no '{names[1]}'", loop, hint=hint)
-        with ir.InsertionPoint(found[0]), loop.location:
-            pipelines.turn_begin(_TEAMS, order)
-        with ir.InsertionPoint(following(found[-1])), loop.location:
-            pipelines.turn_end(_TEAMS, order)
+        if found:
+            with ir.InsertionPoint(found[0]), loop.location:
+                pipelines.turn_begin(_TEAMS, order)
+            with ir.InsertionPoint(following(found[-1])), loop.location:
+                pipelines.turn_end(_TEAMS, order)
+        elif names is _MULTIPLIES:
+            raise step.error(
+                "this loop over tiles begins no dots",
+                loop,
+                hint="transform_lego.overlap_iterations comes before this step",
+            )
 
 
 def _has(op: Any, names: Sequence[str]) -> bool:
