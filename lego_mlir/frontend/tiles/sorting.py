@@ -12,13 +12,22 @@ from math import inf, nan
 from typing import Any
 
 from lego_mlir.frontend.coercion import number_attribute
-from lego_mlir.frontend.tiles.creation import arange, checked_axis, checked_tile, iota, take
+from lego_mlir.frontend.operators import where
+from lego_mlir.frontend.tiles.creation import arange, checked_axis, checked_tile, fill, iota, take
 from lego_mlir.frontend.tiles.reductions import checked_tiles
 from lego_mlir.frontend.tiles.tile import Tile, restricted
 from lego_mlir.frontend.trace import Trace, current
 from lego_mlir.frontend.values import Value
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.dialect import tile_operations as tiles
+
+_PACKED = {16: ("i16", "i32"), 32: ("i32", "i64")}
+"""By the bits of a float: the integers of its bits, and of it with a place."""
+
+_LAST_PLACE = (1 << 16) - 1
+
+_EXPONENTS = {"bf16": 8, "f16": 5, "f32": 8}
+"""The bits of exponents."""
 
 
 def sort(operand: Any, axis: int = -1, *, descending: bool = False) -> Any:
@@ -55,7 +64,8 @@ def argsort(tile: Tile, axis: int = -1, *, descending: bool = False) -> Tile:
 def topk(tile: Tile, k: int, axis: int = -1, *, descending: bool = True) -> tuple[Tile, Tile]:
     """Return the k greatest elements along a dimension, in order, and their indices, of i32.
 
-    Of equal elements those at lower indices come first. NaN is greater than all numbers.
+    Of equal elements those at lower indices come first. NaN is greater than all numbers. Zeros of
+    f32, f16 and bf16 have no sign afterwards.
 
     Args:
         tile: of numbers.
@@ -83,9 +93,48 @@ def _with_places(
     """Return a tile sorted along a dimension, and where its elements were."""
     checked_tile(tile, trace, what)
     dim = checked_axis(axis, tile.shape, trace, what)
+    width = _packed_width(tile, dim)
+    if width is not None:
+        return _with_packed_places(tile, dim, width, descending, trace, what)
     places = iota(tile.shape, dim)
     values, order = _sorted([tile, places], [descending, False], dim, trace, what)
     return values, order
+
+
+def _packed_width(tile: Tile, dim: int) -> int | None:
+    """Return the bits of elements that are sorted in one word with their places, if they fit."""
+    if not isinstance(tile.element, ir.FloatType) or tile.shape[dim] > _LAST_PLACE:
+        return None
+    return tile.element.width if tile.dtype in _EXPONENTS else None
+
+
+def _with_packed_places(
+    tile: Tile, dim: int, width: int, descending: bool, trace: Trace, what: str
+) -> tuple[Tile, Tile]:
+    """Return a tile sorted along a dimension, and where its elements were, of one sort of integers.
+
+    A word has an element above its place, both so that words are in the elements' order. The bits
+    of a float are in the order of signed integers, if those of negative ones are inverted below the
+    sign; NaN and -0 get one pattern each, since all NaNs are equal, and both zeros.
+    """
+    bits, word = _PACKED[width]
+    magnitude = (1 << (width - 1)) - 1
+    signed: Any = tile.bitcast(bits)
+    ordered = signed ^ ((signed >> (width - 1)) & magnitude)
+    ordered = where(tile != tile, magnitude, where(tile == 0.0, 0, ordered))
+    places: Any = iota(tile.shape, dim)
+    places = _LAST_PLACE - places if descending else places
+    key: Any = (ordered.to(word) << width) | (places if word == "i32" else places.to(word))
+    # What is excluded comes behind all else: as -inf, or NaN, and the last place.
+    infinity = ((1 << _EXPONENTS[tile.dtype]) - 1) << (width - 1 - _EXPONENTS[tile.dtype])
+    last = (infinity ^ -1) << width if descending else (magnitude << width) | _LAST_PLACE
+    (found,) = _sorted([fill(key, last)], [descending], dim, trace, what)
+    words: Any = found
+    ordered = (words >> width).to(bits)
+    values = (ordered ^ ((ordered >> (width - 1)) & magnitude)).bitcast(tile.dtype)
+    order = words & _LAST_PLACE
+    order = order if word == "i32" else order.to("i32")
+    return values, _LAST_PLACE - order if descending else order
 
 
 def _sorted(

@@ -11,7 +11,7 @@ from lego_mlir.diagnostics import LegoError
 from lego_mlir.frontend import Kernel, KernelChoice, kernel
 from lego_mlir.hardware.limits import WARP_THREADS
 from lego_mlir.kernels.public import public
-from lego_mlir.kernels.rows.bodies.piece import divided
+from lego_mlir.kernels.rows.bodies.piece import as_dtype, divided
 from lego_mlir.kernels.rows.builder import RowsKernel
 from lego_mlir.kernels.rows.builder import rows as rows_kernel
 from lego_mlir.kernels.rows.config import RowsConfig
@@ -183,11 +183,12 @@ def topk(
         def topk(x: Any, values: Any, index: Any) -> None:
             block = lg.block_id()
             found: Any
-            found, places = lg.topk(x.tile(held, longest)[block, 0].to("f32"), k, axis=1)
+            found, places = lg.topk(x.tile(held, longest)[block, 0], k, axis=1)
             if softmax:
+                found = as_dtype(found, "f32")
                 found = lg.exp(found - lg.max(found, axis=1, keepdims=True))
                 found = found * (1.0 / lg.sum(found, axis=1, keepdims=True))
-            values.tile(held, k)[block, 0] = found.to(dtype)
+            values.tile(held, k)[block, 0] = as_dtype(found, dtype)
             index.tile(held, k)[block, 0] = places
 
         return kernel(

@@ -9,6 +9,7 @@ import pytest
 
 from lego_mlir.artifact import Artifact, TensorMapParameter
 from lego_mlir.compiler.driver import Compilation
+from lego_mlir.diagnostics import LegoError
 from lego_mlir.mlir.context import Source
 
 MAP = TensorMapParameter(1, (64, 32), (128,), (64, 8), 128, 64)
@@ -74,6 +75,16 @@ def test_clusters(artifact: Artifact) -> None:
     plain, clustered = (entry(artifact, launch.kernel) for launch in artifact.launches)
     assert "cluster" not in plain
     assert ".reqnctapercluster 2" in clustered
+
+
+def test_dependent_launches_have_a_number_of_ctas() -> None:
+    text = TWO.replace("REGISTERS", "")
+    few = text.replace("lego.pdl", "lego.pdl = 64 : i64")
+    made = Compilation(Source("t.mlir", few)).artifact(assemble=False)
+    assert [launch.pdl_ctas for launch in made.launches] == [0, 64]
+    none = Compilation(Source("t.mlir", text.replace("lego.pdl", "lego.pdl = -1 : i64")))
+    with pytest.raises(LegoError, match=r"lego\.pdl is a unit attribute, or the CTAs"):
+        none.artifact(assemble=False)
 
 
 def test_the_file_has_it_all(artifact: Artifact, tmp_path: Path) -> None:

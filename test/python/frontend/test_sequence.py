@@ -172,6 +172,14 @@ def of(*calls: Any, **workspaces: Any) -> lg.KernelSequence:
             lambda: lg.kernel(grid=1, block=1, schedule="wgmma", pdl=True)(double.__wrapped__),
             "has the schedule 'wgmma' and pdl",
         ),
+        (
+            lambda: lg.kernel(grid=1, block=1, pdl_ctas=8)(double.__wrapped__),
+            "has pdl_ctas=8, and its launches are not dependent",
+        ),
+        (
+            lambda: lg.kernel(grid=1, block=1, pdl=True, pdl_ctas=-8)(double.__wrapped__),
+            "pdl_ctas is a number of CTAs from 0 on, not -8",
+        ),
     ],
 )
 def test_mistakes(make: Any, told: str) -> None:

@@ -137,6 +137,32 @@ def test_the_greatest_elements(columns: int, k: int, warps: int) -> None:
     np.testing.assert_array_equal(y, np.take_along_axis(x, order, -1))
 
 
+@pytest.mark.parametrize("descending", [False, True], ids=["ascending", "descending"])
+@pytest.mark.parametrize("dtype", ["bf16", "f16", "f32"])
+def test_floats_are_sorted_with_their_places(dtype: str, descending: bool) -> None:
+    """NaNs of either sign are equal, and so are zeros; what is excluded comes last."""
+    kind, top = lg.Tensor[dtype, (128,)], lg.Tensor[dtype, (100,)]
+    places = lg.Tensor["i32", (100,)]
+
+    @lg.kernel(grid=1, warps=1)
+    def kernel(x: kind, y: top, at: places):  # type: ignore[valid-type]
+        row = lg.restrict(x[:], lg.arange(128) < 90)
+        y[:], at[:] = lg.topk(row, 100, descending=descending)
+
+    values = np.random.default_rng(2).standard_normal(128).round(1)
+    values[:6] = [np.nan, -np.nan, np.inf, -np.inf, 0.0, -0.0]
+    x = values.astype({"bf16": ml_dtypes.bfloat16, "f16": np.float16, "f32": np.float32}[dtype])
+    _, y, at = run(kernel, x, np.zeros(100, x.dtype), np.zeros(100, np.int32))
+    held = x[:90].astype(np.float64)
+    is_nan = np.isnan(held)
+    keys = np.where(is_nan, np.inf, held)
+    order = np.lexsort((~is_nan, -keys) if descending else (is_nan, keys))
+    np.testing.assert_array_equal(at[:90], order)
+    np.testing.assert_array_equal(y[:90].astype(np.float64), held[order])
+    last = y[90:].astype(np.float64)
+    assert (last == -np.inf).all() if descending else np.isnan(last).all()
+
+
 def test_what_is_restricted_comes_last() -> None:
     kind = lg.Tensor["i32", (64,)]
 
