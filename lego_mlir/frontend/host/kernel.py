@@ -327,7 +327,18 @@ class Kernel(HostFunction):
                 "'from __future__ import annotations'",
             ) from None
         found: dict[str, Parameter] = {}
-        for name in inspect.signature(self.__wrapped__).parameters:
+        names = inspect.signature(self.__wrapped__).parameters
+        unknown = [name for name in self._declared or () if name not in names]
+        if unknown:
+            raise LegoError(
+                f"kernel '{self.name}': parameters names '{unknown[0]}', which is no parameter of "
+                "its function",
+                location=self._location,
+                source=self._source.text,
+                hint=f"its parameters are: {', '.join(names) or 'none'}; values of a schedule's "
+                "parameters are params={...}",
+            )
+        for name in names:
             kind = annotations.get(name)
             if not isinstance(kind, TensorType | EmptyType | ScalarType):
                 raise LegoError(

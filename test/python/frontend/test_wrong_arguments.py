@@ -108,6 +108,10 @@ MISTAKES: dict[str, tuple[Callable[[], object], str]] = {
     ),
     "unsigned vectors in a dot": (lambda: vector_dot_without_sign.compile(), "'dot' of u8: "),
     "no number for a scalar": (lambda: with_a_scalar(X, 2.5), "argument 'alpha': 2.5 is no value"),
+    "parameters for params": (
+        lambda: lg.kernel(grid=1, warps=1, parameters={"depth": 2})(lambda x: None).compile(),
+        r"names 'depth', .*\n.*\nhint: its parameters are: x; .* params=",
+    ),
     "deep indices": (
         lambda: deep_in_indices.compile(),
         "nested too deeply for the stage 'index'\nhint: .*lg.fold",
