@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from math import prod
 
-from lego_mlir.hardware.limits import BANK_BYTES, BANKS
+from lego_mlir.hardware.limits import BANK_BYTES, BANKS, HALF_LINE_BYTES, WARP_THREADS
 from lego_mlir.kernels.permute.access_costs import Accesses, count_words, put_wavefronts
 from lego_mlir.kernels.permute.problem import PermuteProblem
 from lego_mlir.kernels.permute.run_heuristic import cost_of_tile, tiles_of_runs
@@ -90,7 +90,10 @@ def _without_conflicts(problem: PermuteProblem, config: WordConfig, unit_bytes: 
     reading = reading_of(source, config)
     assert reading is not None
     threads = reading.threads[:-1]
-    lanes = [(k, n) for n in _LANES for k, count in enumerate(threads) if count % n == 0]
+    # What a warp takes of a row is half a line at least, which is what device memory is read in.
+    most = WARP_THREADS * config.word * unit_bytes // HALF_LINE_BYTES
+    together = [n for n in _LANES if n <= most]
+    lanes = [(k, n) for n in together for k, count in enumerate(threads) if count % n == 0]
     step = config.word * max(1, BANK_BYTES // (unit_bytes * config.word))
     best, least = config, float("inf")
     for each in [(0, 1), *lanes]:
