@@ -123,7 +123,12 @@ class Group:
 
 
 def wait(
-    accumulator: str, sums: Sequence[Any], pending: int, *, is_copied: bool = False
+    accumulator: str,
+    sums: Sequence[Any],
+    pending: int,
+    *,
+    is_copied: bool = False,
+    operands: Sequence[Any] = (),
 ) -> list[Any]:
     """Build a wait until no more than `pending` groups are in flight; return the finished sums.
 
@@ -134,13 +139,17 @@ def wait(
         is_copied: the sums get registers of their own, behind the wait. Else LLVM copies them
             before it, while they are still computed, if the accumulator is needed anew before they
             have been used.
+        operands: words of operand A that are read until then; LLVM writes others over registers
+            that nothing uses any more.
     """
     _, letter = KINDS[accumulator]
     kind, count = ir.Type.parse(accumulator), len(sums)
     text = f"wgmma.wait_group.sync.aligned {pending};"
+    asm = _Asm(kind, letter, count, None if is_copied else sums)
+    for word in operands:
+        asm.register(word)
     if not is_copied:
-        return _Asm(kind, letter, count, sums).build([text])
-    asm = _Asm(kind, letter, count, None)
+        return asm.build([text])
     copies = [f"mov.b32 ${k}, {asm.register(x, letter)};" for k, x in enumerate(sums)]
     return asm.build([text, *copies])
 

@@ -16,6 +16,7 @@ from lego_mlir.mlir.tile_ir.dots import is_warpgroup_dot
 from lego_mlir.mlir.tile_ir.kernels import TileKernel
 from lego_mlir.mlir.tile_ir.operations import CONSTANT, is_pointwise
 from lego_mlir.mlir.tile_ir.types import (
+    bytes_of,
     element_of,
     has_tiles,
     is_shared_tile,
@@ -230,12 +231,24 @@ class _Walk:
                 self.in_flight += [x.buffer for x in operands if isinstance(x, SharedTile)]
                 return lower_warpgroup_dot(op, operands, threads, None)
             case dialect.DOT_WAIT:
-                found = lower_dot_wait(op, operands[0])
+                found = lower_dot_wait(op, operands[0], self._read_until(op))
                 tiles.end_reads(list(dict.fromkeys(self.in_flight)))
                 return found
             case _ if is_pointwise(op):
                 return lower_pointwise(op, operands)
         raise LegoError(f"'{op.name}' is no operation on tiles")
+
+    def _read_until(self, wait: Any) -> Fragment | None:
+        """Return operand A of the dot that a lego.dot_wait is for, if a loop carries it.
+
+        Only of 8-bit elements, which are packed in two steps: of wider ones LLVM writes the next
+        operand behind the wait by itself, with other registers than this would give.
+        """
+        if not dialect.made_by(wait.operands[0], dialect.DOT_ASYNC):
+            return None
+        tile = wait.operands[0].owner.operands[0]
+        is_carried = isinstance(tile, ir.BlockArgument) and bytes_of(element_of(tile)) == 1
+        return self.fragments.get(tile) if is_carried else None
 
     def _combine(self, op: Any, operands: list[Fragment]) -> list[Fragment]:
         """Build a reduction or a scan."""

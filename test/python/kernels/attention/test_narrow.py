@@ -120,6 +120,21 @@ def test_what_tensors_are_multiplied_by(kept: dict[str, Any], options: dict[str,
     np.testing.assert_allclose(o, truth, atol=NARROW_TOLERANCE[E4M3])
 
 
+def test_pages_of_a_cache() -> None:
+    """Exponentials are packed behind the wait for the dot that reads the ones before."""
+    q, k, v = (drawn(1, n, 1, 64, seed=n).astype(TYPES[E4M3]) for n in (64, 192, 193))
+    k, v = (x[:, :192].reshape(3, 64, 1, 64) for x in (k, v))
+    o, pages = np.full(q.shape, np.nan, np.float16), np.array([[2, 0, 1]], np.int32)
+    kernel = attention(
+        1, 64, 192, 1, 64, dtype=E4M3, dtype_pv=E4M3, lengths=True, page_size=64, pages=3,
+        config=ROLES, target="sm_90a",
+    )  # fmt: skip
+    kernel(q, k, v, np.array([180], np.int32), pages, o, device=Simulator())
+    seen = (x[pages[0]].reshape(1, 192, 1, 64)[:, :180].astype(np.float16) for x in (k, v))
+    truth, _ = reference(q.astype(np.float16), *seen)
+    np.testing.assert_allclose(o, truth, atol=NARROW_TOLERANCE[E4M3])
+
+
 def test_small_exponentials_keep_their_bits() -> None:
     """Those of one large score and many small ones, which together count as much."""
     q, k, v = (np.zeros((1, 64, 1, 64), TYPES[E4M3]) for _ in range(3))

@@ -78,12 +78,13 @@ def lower_warpgroup_dot(
     return of_elements(accumulator.layout, found)
 
 
-def lower_dot_wait(op: Any, accumulator: Fragment) -> Fragment:
+def lower_dot_wait(op: Any, accumulator: Fragment, operand: Fragment | None) -> Fragment:
     """Build the wait for a dot; return the fragment of the finished result.
 
     Args:
         op: a lego.dot_wait.
         accumulator: the result of a dot_async.
+        operand: operand A of the dot, if it is in registers that are defined anew before the wait.
     """
     pending = pending_of(op)
     if not any(True for _ in op.results[0].uses):
@@ -96,6 +97,7 @@ def lower_dot_wait(op: Any, accumulator: Fragment) -> Fragment:
         accumulator.elements(),
         pending,
         is_copied=OUTLIVES in op.attributes,
+        operands=() if operand is None else to_words(operand.parts, 8 * bytes_of(operand.element)),
     )
     return of_elements(accumulator.layout, found)
 
