@@ -131,7 +131,8 @@ irdl.dialect @lego {
   // The unit attribute `exclusive` promises that no two threads update the same element.
   //
   // A tile is stored as it is loaded. Its invalid elements are dropped. One in shared memory, which
-  // lego.wait returns, is stored by TMA.
+  // lego.wait returns, is stored by TMA. With `kind`, one of those of lego.atomic, every element of a
+  // tile updates memory atomically.
   irdl.operation @store {
     %element = irdl.any
     %memref = irdl.base "!builtin.memref"
@@ -693,7 +694,7 @@ irdl.dialect @lego {
     irdl.attributes {"layout" = %layout, "registers" = %registers}
   }
 
-  // Stores the elements of a tile that one thread holds.
+  // Stores the elements of a tile that one thread holds; with `kind` they update memory atomically.
   irdl.operation @store_parts {
     %memref = irdl.base "!builtin.memref"
     %index = irdl.is index

@@ -244,7 +244,8 @@ irdl.dialect @transform_lego {
   }
 
   // Divides the loop of dots of kernels on tiles into `split_k` slices, each of a program of its own
-  // along z. The last one to arrive adds them up in order. 1 changes nothing.
+  // along z. The last one to arrive has the sum of all: it adds up slices in order, or, if `in_order`
+  // is 0, each adds its own to what is there. 1 changes nothing.
   irdl.operation @split_k_loop {
     %op = irdl.is !transform.any_op
     %param = irdl.is !transform.param<i64>

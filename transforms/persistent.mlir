@@ -22,8 +22,11 @@ module attributes {transform.with_named_sequence} {
     // Programs that share the iterations of the loop of dots of a tile, and the last of which stores it.
     %split_k = "transform_lego.parameter"() {name = "split_k", default = 1 : i64}
         : () -> !transform.param<i64>
-    "transform_lego.split_k_loop"(%kernels, %split_k)
-        : (!transform.any_op, !transform.param<i64>) -> ()
+    // Whether they are added in the order of slices, which gives the same bits each time.
+    %in_order = "transform_lego.parameter"() {name = "in_order", default = 1 : i64}
+        : () -> !transform.param<i64>
+    "transform_lego.split_k_loop"(%kernels, %split_k, %in_order)
+        : (!transform.any_op, !transform.param<i64>, !transform.param<i64>) -> ()
 
     // One CTA for each multiprocessor of an H200. If it exceeds the programs, one CTA for each.
     %ctas = "transform_lego.parameter"() {name = "ctas", default = 132 : i64}

@@ -4,10 +4,14 @@
 // RUN: %legoc %t.own.mlir | FileCheck %s --check-prefix=OWN
 // RUN: sed -e 's/#H}/#H, exclusive}/' %s > %t.promised.mlir
 // RUN: %legoc %t.promised.mlir | FileCheck %s --check-prefix=OWN
+// RUN: sed -e 's/#H}/#H, kind = "add"}/' %s > %t.kind.mlir
+// RUN: not %legoc %t.kind.mlir 2>&1 | FileCheck %s --check-prefix=KIND
 
 // CHECK: lego.store.updates.mlir:{{[0-9]+}}:5: error: several threads update the same element of a tensor here, and what one of them writes is lost
 // CHECK: hint: '"lego.atomic"(%value, %tensor, ...) {layout = ..., kind = "add"}' updates it whole
 // OWN: memref.store
+// KIND: error: 'lego.store' with 'kind' is of no tile that threads hold
+// KIND: hint: lego.atomic updates an element
 
 #H = #lego.layout<"OrderBy(Row(32, 8))">
 

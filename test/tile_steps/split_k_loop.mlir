@@ -8,6 +8,10 @@
 // RUN: %legoc %S/Inputs/deep_grid.mlir --schedule=persistent --param split_k=3 --param ctas=18 --param cluster=2 --param cluster_rows=2 --emit=placed --keep %t.rest -o %t.out
 // RUN: cat %t.rest/*-split_k_loop.mlir | FileCheck %s --check-prefix=REST
 // RUN: cat %t.rest/*-multicast.mlir | FileCheck %s --check-prefix=CLUSTER
+// RUN: rm -rf %t.any
+// RUN: %legoc %S/Inputs/deep_grid.mlir --schedule=persistent --param split_k=5 --param in_order=0 --param ctas=4 --check-each-step | FileCheck %s --check-prefix=STEPS
+// RUN: %legoc %S/Inputs/deep_grid.mlir --schedule=persistent --param split_k=5 --param in_order=0 --emit=placed --keep %t.any -o %t.out
+// RUN: cat %t.any/*-split_k_loop.mlir | FileCheck %s --check-prefix=ANY
 // RUN: not %legoc %S/Inputs/deep_grid.mlir --schedule=persistent --param split_k=6 --emit=placed 2>&1 | FileCheck %s --check-prefix=MANY
 // RUN: sed 's/gz = %one/gz = ~two/' %S/Inputs/deep_grid.mlir | tr '~' '%' > %t.z.mlir
 // RUN: not %legoc %t.z.mlir --schedule=persistent --param split_k=5 --emit=placed 2>&1 | FileCheck %s --check-prefix=DEEP
@@ -47,6 +51,18 @@
 // PTX-NEXT:   fence.acq_rel.gpu;
 // PTX:        bar.sync 1, 128;
 // PTX:        ld.global.v4.b32
+
+// In the order of arrivals: one place for each tile, to which all add, and which holds zeros again.
+// ANY:        %[[SUMS:[^ ]+]] = gpu.alloc () {lego.zeroed} : memref<24576xf32>
+// ANY:        gpu.launch blocks(%[[X:[^ ]+]], %[[Y:[^ ]+]], %[[Z:[^ ]+]]) in
+// ANY:        %[[PART:[^ ]+]] = scf.for
+// ANY:        "lego.store"(%[[PART]], %[[SUMS]], %c0{{[^,]*}}, %[[Y]], %[[X]], {{.*}}kind = "add", {{.*}}GroupBy([1, 2, 3, 64, 64])">
+// ANY:        "lego.atomic"(%c1_i32{{.*}}) {kind = "add", {{.*}}, ordered}
+// ANY:        scf.if
+// ANY:        %[[TOTAL:[^ ]+]] = "lego.load"(%[[SUMS]], %c0{{[^,]*}}, %[[Y]], %[[X]],
+// ANY:        "lego.store"(%cst{{.*}}, %[[SUMS]],
+// ANY:        "lego.atomic"(%c0_i32{{.*}}) {kind = "exchange"
+// ANY:        arith.truncf %[[TOTAL]]
 
 // Slices have 2, 2 and 1 of 5 iterations.
 // REST:       %[[LEFT:[^ ]+]] = arith.subi %c2{{.*}}, %[[Z:[^ ]+]] : index

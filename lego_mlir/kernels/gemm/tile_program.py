@@ -134,6 +134,7 @@ def schedule_params(
         "stages": config.stages,
         "store_stages": stages,
         "store_parts": parts,
+        "in_order": int(config.deterministic),
         **{
             name: params[name]
             for name in (

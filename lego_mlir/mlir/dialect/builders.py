@@ -144,6 +144,8 @@ def store(
     operands: Sequence[Any],
     attributes: dict[str, Any],
     location: Any = None,
+    *,
+    by: str | None = None,
 ) -> Any:
     """Build a lego.store of an element or tile; return the operation.
 
@@ -154,7 +156,10 @@ def store(
             bounds of the rows that are written.
         attributes: by `access_attributes`.
         location: of the operation.
+        by: the kind of atomic updates of a tile's elements; `None` if they replace what was there.
     """
+    if by is not None:
+        attributes = {**attributes, KIND: ir.StringAttr.get(by)}
     return _build(STORE, [], [value, buffer, *operands], attributes, location)
 
 

@@ -79,7 +79,7 @@ def argument_access(buffer: Any, kernels: GpuFunctions) -> ArgumentAccess | None
             elif op.name in _READS:
                 reads = True
             elif op.name in _READS_AND_WRITES or (
-                op.name == tiles.SCATTER and dialect.KIND in op.attributes
+                op.name in _WRITES and dialect.KIND in op.attributes
             ):
                 reads = writes = True
             elif op.name in _WRITES:

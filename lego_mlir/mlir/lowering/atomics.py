@@ -61,19 +61,20 @@ def update(access: LayoutAccess, value: Any, kind: str) -> Any:
     if group.condition is False:
         return constant(access.kind, zero(access.kind))
     if group.condition is True:
-        return _updated(access, value, kind, group.offsets[0])
+        return build_update(kind, value, access.flat, group.offsets[0])
     guard = scf.IfOp(group.condition, [access.kind], has_else=True)
     with ir.InsertionPoint(guard.then_block):
-        scf.YieldOp([_updated(access, value, kind, group.offsets[0])])
+        scf.YieldOp([build_update(kind, value, access.flat, group.offsets[0])])
     with ir.InsertionPoint(guard.else_block):
         scf.YieldOp([constant(access.kind, zero(access.kind))])
     return guard.results[0]
 
 
-def _updated(access: LayoutAccess, value: Any, kind: str, offset: Any) -> Any:
-    names = _OF_FLOATS if isinstance(access.kind, ir.FloatType) else _OF_INTEGERS
+def build_update(kind: str, value: Any, flat: Any, offset: Any) -> Any:
+    """Build the update of the element at an offset of a buffer; return the value before."""
+    names = _OF_FLOATS if isinstance(value.type, ir.FloatType) else _OF_INTEGERS
     which = arith.AtomicRMWKind[names[kind]]
-    return memref.AtomicRMWOp(which, value, access.flat, [offset]).result
+    return memref.AtomicRMWOp(which, value, flat, [offset]).result
 
 
 _LLVM_ATOMICS = ("llvm.atomicrmw", "llvm.cmpxchg")

@@ -60,6 +60,7 @@ from lego_mlir.mlir.lowering.parts_access.matrices import read_matrices, write_m
 from lego_mlir.mlir.lowering.parts_access.offsets import Factor, last_index
 from lego_mlir.mlir.lowering.parts_access.plan import PartsMemory, bytes_of
 from lego_mlir.mlir.lowering.parts_access.sends import arrive, send
+from lego_mlir.mlir.lowering.parts_access.updates import Updates
 from lego_mlir.mlir.lowering.streamed_loads import prefetched_bytes
 from lego_mlir.mlir.lowering.strided_buffers import StridedBuffers
 from lego_mlir.mlir.modules import named_attributes, operations_in
@@ -234,6 +235,12 @@ class _Lowering:
                 op.location,
                 hint="--schedule=hmma or wgmma, with 'shared' on the store",
             )
+        if dialect.KIND in op.attributes:
+            raise self.source.error(
+                f"'{op.name}' with '{dialect.KIND}' is of no tile that threads hold",
+                op.location,
+                hint="lego.atomic updates an element",
+            )
         value, buffer, *operands = list(op.operands)
         access = self.access(op, layout, buffer, operands, value.type)
         check_stored(op, access.piece.layout, self.source)
@@ -271,8 +278,11 @@ class _Lowering:
         memory = self.parts_memory(op, layout, buffer, operands)
         check_stored(op, memory.layout, self.source)
         check_parts(op, [part.type for part in parts], mask, buffer, registers, self.source)
+        updates = None
+        if dialect.KIND in op.attributes:
+            updates = Updates(op.attributes[dialect.KIND].value, self.target)
         with ir.InsertionPoint(op), op.location:
-            located(self.source, op, lambda: lower_store(memory, parts, mask))
+            located(self.source, op, lambda: lower_store(memory, parts, mask, updates))
 
     def copy_parts(self, op: Any, layout: Layout) -> None:
         (buffer,), operands, (room,), index = tiles.segments_of(op)

@@ -65,16 +65,30 @@ def loop_like(
         initial: what it carries at first; as the other one by default.
     """
     entering = list(loop.operands)[3:] if initial is None else initial
-    kinds = [x.type for x in entering]
+    with loop.location:
+        return build_loop(bounds, entering, named_attributes(loop))
+
+
+def build_loop(
+    bounds: list[Any], initial: list[Any], attributes: dict[str, Any] | None = None
+) -> tuple[Any, list[Any]]:
+    """Build a loop without operations; return its arguments, too.
+
+    Args:
+        bounds: of the loop, and its stride.
+        initial: what it carries at first.
+        attributes: of the loop.
+    """
+    kinds = [x.type for x in initial]
     made = ir.Operation.create(
         _LOOP,
         results=kinds,
-        operands=[*bounds, *entering],
-        attributes=named_attributes(loop),
+        operands=[*bounds, *initial],
+        attributes=attributes or {},
         regions=1,
     )
     types = [ir.IndexType.get(), *kinds]
-    body = made.regions[0].blocks.append(*types, arg_locs=[loop.location] * len(types))
+    body = made.regions[0].blocks.append(*types, arg_locs=[made.location] * len(types))
     return made, list(body.arguments)
 
 

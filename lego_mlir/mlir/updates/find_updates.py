@@ -13,6 +13,9 @@ from typing import Any
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.modules import named_attributes
 
+_OWN_UPDATES = {dialect.EXCLUSIVE, dialect.KIND}
+"""Attributes of stores that lose no update: by promise, or since they are atomic."""
+
 
 def updates(operations: Iterable[Any]) -> Iterator[Any]:
     """Return the stores of a module that write back what was read and changed, and promise nothing.
@@ -38,7 +41,7 @@ def updates(operations: Iterable[Any]) -> Iterator[Any]:
         key = element(load, 0)
         of_element[key] = of_element.get(key, 0) | 1 << k
     for op in operations:
-        if op.name == dialect.STORE and dialect.EXCLUSIVE not in op.attributes:
+        if op.name == dialect.STORE and not _OWN_UPDATES & set(named_attributes(op)):
             from_loads = carried.get(op.operands[0], 0)
             if from_loads and from_loads & of_element.get(element(op, 1), 0):
                 yield op

@@ -120,9 +120,10 @@ def test_slices_that_are_added_in_order_give_the_same_bits() -> None:
         np.testing.assert_array_equal(found[0], other)
 
 
-def test_sums_are_added_by_vectors() -> None:
+@pytest.mark.parametrize("on_tiles", [False, True])
+def test_sums_are_added_by_vectors(on_tiles: bool) -> None:
     """One instruction adds 16 bytes of each lane; every CTA adds, the last one of a tile loads."""
-    kernel = matmul(64, 32, 192, config=CONFIG)
+    kernel = matmul(64, 32, 192, config=replace(CONFIG, on_tiles=on_tiles))
     (costs,) = kernel.run(device="sim", costs=True).costs
     added = [row for row in costs.memory if row.instruction.opcode.startswith("red.")]
     assert {row.instruction.opcode for row in added} == {"red.relaxed.gpu.global.add.v4.f32"}

@@ -15,6 +15,7 @@ from lego_mlir.mlir.dialect.tile_operations.names import (
     COPY_PARTS,
     END_READS,
     IN_BOUNDS,
+    KIND,
     LAYOUT,
     LOAD_MATRICES,
     LOAD_PARTS,
@@ -74,10 +75,11 @@ def store_parts(
     *,
     in_bounds: bool = False,
     scatter: int | None = None,
+    by: str | None = None,
 ) -> None:
     """Build a store of the elements of a tile that one thread holds; arguments as `load_parts`.
 
-    `scatter` is the number of the lego.scatter that it is a part of.
+    `scatter` is the number of the lego.scatter that it is a part of; `by` makes it atomic updates.
     """
     segments = [1, len(index), len(parts), len(mask)]
     attributes = _parts_attributes(layout, registers, segments)
@@ -85,6 +87,8 @@ def store_parts(
         attributes[IN_BOUNDS] = ir.UnitAttr.get()
     if scatter is not None:
         attributes[SCATTER_NUMBER] = i64(scatter)
+    if by is not None:
+        attributes[KIND] = ir.StringAttr.get(by)
     build(STORE_PARTS, [], [buffer, *index, *parts, *mask], attributes, None)
 
 

@@ -10,12 +10,13 @@ becomes, where rows are contiguous and aligned,
     %2 = vector.load %x[%1] {alignment = 16} : memref<4096xf32>, vector<4xf32>
 
 What may not exist, or is masked, is accessed in a branch. Where that would take many branches or
-narrow accesses, a test that everything is there comes first.
+narrow accesses, a test that everything is there comes first. A store with `kind` updates memory
+atomically.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -31,6 +32,10 @@ from lego_mlir.mlir.lowering.parts_access.lanes import (
     with_elements,
 )
 from lego_mlir.mlir.lowering.parts_access.plan import PartsMemory, Plan
+from lego_mlir.mlir.lowering.parts_access.updates import Updates
+
+_Write = Callable[[Plan, Access, Any], None]
+"""Builds what an access does with a value."""
 
 
 def lower_load(
@@ -62,27 +67,34 @@ def lower_load(
     return [bytes_to_bits(part) for part in parts]
 
 
-def lower_store(memory: PartsMemory, parts: Sequence[Any], mask: Sequence[Any]) -> None:
+def lower_store(
+    memory: PartsMemory,
+    parts: Sequence[Any],
+    mask: Sequence[Any],
+    updates: Updates | None = None,
+) -> None:
     """Build the writes of parts.
 
     Args:
         memory: where they go.
         parts: the values. Parts of i1 become bytes in memory of i8.
         mask: parts of i1; none writes all.
+        updates: the atomic updates that they are; `None` if they replace what was there.
     """
     plan = Plan(memory, mask)
+    write = _put if updates is None else updates
     if with_elements(parts[0].type, memory.element) != parts[0].type:
         parts = [bits_to_bytes(part) for part in parts]
     lanes = lanes_of(parts)
     if plan.whole is None:
-        _write_by_groups(plan, lanes)
+        _write_by_groups(plan, lanes, write)
         return
     branch = scf.IfOp(plan.all_hold, has_else=True)
     with ir.InsertionPoint(branch.then_block):
-        _write(plan, plan.whole, lanes, True)
+        _write(plan, plan.whole, lanes, write, True)
         scf.YieldOp([])
     with ir.InsertionPoint(branch.else_block):
-        _write_by_groups(plan, lanes)
+        _write_by_groups(plan, lanes, write)
         scf.YieldOp([])
 
 
@@ -136,28 +148,34 @@ def _in_order(lanes: dict[int, Lane]) -> list[Lane]:
 
 
 # Writes.
-def _write_by_groups(plan: Plan, lanes: Sequence[Lane]) -> None:
+def _write_by_groups(plan: Plan, lanes: Sequence[Lane], write: _Write) -> None:
     """Build the writes of each group under its guard."""
     for guard, group in plan.groups.items():
         truth = plan.truths[guard]
         if truth is not False:
-            _write(plan, group, lanes, truth)
+            _write(plan, group, lanes, write, truth)
 
 
-def _write(plan: Plan, group: Sequence[Access], lanes: Sequence[Lane], truth: Any) -> None:
+def _write(
+    plan: Plan, group: Sequence[Access], lanes: Sequence[Lane], write: _Write, truth: Any
+) -> None:
     """Build the writes of some accesses where a value is true, or `True`."""
-    flat = plan.memory.flat
     values = [
         grouped([lanes[registers[0]] for registers in access.lanes], [plan.unit(access)])[0]
         for access in group
     ]
     with _where(truth):
         for access, value in zip(group, values, strict=True):
-            if len(access.lanes) == 1:
-                memref.StoreOp(value, flat, [plan.offset(access)])
-            else:
-                at = plan.offset(access)
-                vector.StoreOp(value, flat, [at], alignment=plan.bytes(access))
+            write(plan, access, value)
+
+
+def _put(plan: Plan, access: Access, value: Any) -> None:
+    """Build the store of the elements of one access."""
+    flat, at = plan.memory.flat, plan.offset(access)
+    if len(access.lanes) == 1:
+        memref.StoreOp(value, flat, [at])
+    else:
+        vector.StoreOp(value, flat, [at], alignment=plan.bytes(access))
 
 
 @contextmanager

@@ -64,8 +64,17 @@ def _load(machine: Machine, op: Any) -> list[Value]:
 def _store(machine: Machine, op: Any) -> list[Value]:
     value = machine.values[op.operands[0]]
     at, exists, _ = _place(machine, op, value.data.shape)
-    memory.write(machine.buffer(op.operands[1]), at, exists & value.valid, value.data)
+    _write(machine, op, at, exists & value.valid, value.data)
     return []
+
+
+def _write(machine: Machine, op: Any, at: Array, exists: Array, data: Array) -> None:
+    """Store a tile, or update memory by it if the operation has a `kind`."""
+    buffer, kind = machine.buffer(op.operands[1]), machine.attribute(op, dialect.KIND)
+    if kind is None:
+        memory.write(buffer, at, exists, data)
+    else:
+        memory.update(buffer, at, exists, data, kind.value)
 
 
 def _atomic(machine: Machine, op: Any) -> list[Value]:
@@ -106,14 +115,10 @@ def _gather(machine: Machine, op: Any) -> list[Value]:
 
 
 def _scatter(machine: Machine, op: Any) -> list[Value]:
-    value, buffer, *indices = list(op.operands)
+    value, _, *indices = list(op.operands)
     tile = machine.values[value]
     at, exists, _ = _indices(machine, op, indices)
-    kind = machine.attribute(op, dialect.KIND)
-    if kind is None:
-        memory.write(machine.buffer(buffer), at, exists & tile.valid, tile.data)
-    else:
-        memory.update(machine.buffer(buffer), at, exists & tile.valid, tile.data, kind.value)
+    _write(machine, op, at, exists & tile.valid, tile.data)
     return []
 
 

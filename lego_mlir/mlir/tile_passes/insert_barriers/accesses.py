@@ -133,7 +133,7 @@ class Accesses:
                     reads, writes = _direction(op, region)
                     known = self._elements(op, root, region) if len(regions) == 1 else None
                     is_sent = root in sent
-                    access = Access(op, region, reads, writes, op.name in _ATOMICS, is_sent, known)
+                    access = Access(op, region, reads, writes, _is_atomic(op), is_sent, known)
                     self._found.setdefault(op, []).append(access)
 
     # Memory.
@@ -305,7 +305,12 @@ def _direction(op: Any, region: Region) -> tuple[bool, bool]:
         return not region.is_shared, region.is_shared
     if op.name in _READS:
         return True, False
-    return op.name not in _WRITES, True
+    return op.name not in _WRITES or _is_atomic(op), True
+
+
+def _is_atomic(op: Any) -> bool:
+    """Return whether an operation updates memory atomically."""
+    return op.name in _ATOMICS or (op.name in _WRITES and dialect.KIND in op.attributes)
 
 
 def _is(root: Any, name: str) -> bool:

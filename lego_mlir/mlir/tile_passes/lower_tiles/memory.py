@@ -73,6 +73,8 @@ def lower_load(op: Any, layout: DistributedLayout, threads: Threads) -> Fragment
 def lower_store(op: Any, tile: Fragment, mask: Fragment | None, threads: Threads) -> None:
     """Build a store of a tile by its threads; of those with the same element one stores it.
 
+    With `kind` they update what was there.
+
     Args:
         op: a lego.store of a tile.
         tile: what is stored.
@@ -85,7 +87,13 @@ def lower_store(op: Any, tile: Fragment, mask: Fragment | None, threads: Threads
     masks = () if mask is None else once(mask).parts
     with where(threads.is_first_copy(tile.layout)):
         tiles.store_parts(
-            tile.parts, buffer, index, op.attributes[dialect.LAYOUT], registers, masks
+            tile.parts,
+            buffer,
+            index,
+            op.attributes[dialect.LAYOUT],
+            registers,
+            masks,
+            by=tiles.kind_of(op) if tiles.KIND in op.attributes else None,
         )
 
 

@@ -90,6 +90,8 @@ def pipeline_stores(step: TransformStep) -> list[list[Any]]:
         for op in inside:
             if op.name != dialect.STORE or not is_register_tile(op.operands[0]):
                 continue
+            if dialect.KIND in op.attributes:
+                continue  # it updates what was there
             by_tma = stages > 0 and is_counted(kernel, op)
             if not (by_tma and _pipeline(step, kernel, op, stages, parts)) and parts > 1:
                 _divide(step, kernel, op, parts)

@@ -161,6 +161,16 @@ WRONG = {
         ": (tensor<4xi32>, memref<32xi32>, tensor<4xi32>) -> ()\n",
         "no atomic update 'mul'",
     ),
+    "atomic kind of a store": (
+        f'"lego.store"(%x, %X, %c0, %c0) {{layout = #X, slice = array<i64: 0, 1>, kind = "or"}} '
+        f": ({T}, {M}, index, index) -> ()\n",
+        "the atomic update 'or' of f32",
+    ),
+    "atomic update by an element": (
+        '%n = arith.constant 1.0 : f32\n"lego.store"(%n, %X, %c0, %c0) '
+        f'{{layout = #X, kind = "add"}} : (f32, {M}, index, index) -> ()\n',
+        "of no tile in registers has 'kind'",
+    ),
     "function's arguments": (
         function("gpu.yield %p : f32", "%p: f32"),
         r"a function of \(f32\), not of \(f32, f32\)",

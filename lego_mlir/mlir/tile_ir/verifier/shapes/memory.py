@@ -12,6 +12,7 @@ from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.dialect import tile_operations as tiles
 from lego_mlir.mlir.lowering import atomics
 from lego_mlir.mlir.lowering.bijectivity import check_stored
+from lego_mlir.mlir.tile_ir.types import is_register_tile
 from lego_mlir.mlir.tile_ir.verifier.checked import Checked
 
 _OF_VECTORS = (
@@ -95,6 +96,21 @@ def _store(c: Checked) -> None:
     value, buffer, *origin = list(c.op.operands)
     check_access(c, value.type, buffer, origin)
     _stored(c)
+    _updating(c, ir.MemRefType(buffer.type).element_type)
+    c.require(
+        dialect.KIND not in c.op.attributes or is_register_tile(value),
+        lambda: f"of no tile in registers has '{dialect.KIND}'",
+        "lego.atomic updates an element",
+    )
+
+
+def _updating(c: Checked, element: Any) -> None:
+    """Check the kind of atomic updates of elements, if a store or scatter has one."""
+    if dialect.KIND in c.op.attributes:
+        kind = c.attribute(dialect.KIND, ir.StringAttr, '"add"').value
+        wrong = atomics.why_not_atomic(kind, element)
+        if wrong is not None:
+            c.fail(f"that updates memory: {wrong[0]}", wrong[1])
 
 
 def _stored(c: Checked) -> None:
@@ -136,11 +152,7 @@ def _scatter(c: Checked) -> None:
     c.same_element(value, element, "a tile")
     _indices(c, indices, c.shape(value))
     _stored(c)
-    if dialect.KIND in c.op.attributes:
-        kind = c.attribute(dialect.KIND, ir.StringAttr, '"add"').value
-        wrong = atomics.why_not_atomic(kind, element)
-        if wrong is not None:
-            c.fail(f"that updates memory: {wrong[0]}", wrong[1])
+    _updating(c, element)
 
 
 CHECKS: Mapping[str, Callable[[Checked], None]] = {
