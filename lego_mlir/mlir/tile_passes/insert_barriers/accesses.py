@@ -174,10 +174,9 @@ class Accesses:
         return op is not None
 
     def _is_inside_value(self, value: Any) -> bool:
-        """Return whether a buffer is made in the kernel: private memory, each thread's own."""
-        if isinstance(value, ir.BlockArgument):
-            return bool(value.owner == self._kernel.body)
-        return self._is_inside(value.owner.operation)
+        """Return whether a value is made in the kernel; such a buffer is each thread's own."""
+        of_block = isinstance(value, ir.BlockArgument)
+        return self._is_inside((value.owner.owner if of_block else value.owner).operation)
 
     def _is_view(self, op: Any) -> bool:
         return op.name.startswith(_VIEWS) and op.name not in _OF_MEMREF
@@ -193,9 +192,12 @@ class Accesses:
         if op.name in dialect.PARTS_OPERATIONS:
             check_registers(op, layout, self._kernel.source)
             index, factors = tiles.segments_of(op)[1], tiles.registers_of(op)
-        if layout.symbols or layout.functions or len(index) != layout.rank:
+        if layout.functions or len(index) != layout.rank + len(layout.symbols):
             return None
-        xs = [self._reader.read(i) for i in index]
+        index, sizes = index[: layout.rank], index[layout.rank :]
+        if any(self._is_inside_value(n) for n in sizes):
+            return None  # they may change
+        xs, ns = ([self._reader.read(i) for i in each] for each in (index, sizes))
         threads = self._numbers(region)
         others = frozenset[Sym]().union(*map(symbols, xs)) - threads.keys()
         if not all(is_uniform(self._kernel, self.values[s]) for s in others):
@@ -208,6 +210,7 @@ class Accesses:
             unit,
             region.first,
             xs,
+            ns,
             factors,
             threads,
             active,

@@ -47,6 +47,7 @@ class Elements:
         start: the byte at which the buffer begins.
         local: for each dimension an array, thread by register, of indices from the origin on.
         origin: for each dimension what all threads add to that.
+        sizes: the values of the layout's symbols, which stay while the kernel runs.
         active: whether a thread makes the access, for each.
         of_warps: whether a warp makes it together, any thread of it for another one.
         cta_threads: the threads of a CTA.
@@ -58,6 +59,7 @@ class Elements:
     start: int
     local: tuple[Ints, ...]
     origin: tuple[Int, ...]
+    sizes: tuple[Int, ...]
     active: NDArray[np.bool_]
     of_warps: bool
     cta_threads: int
@@ -65,8 +67,8 @@ class Elements:
 
     @property
     def is_absolute(self) -> bool:
-        """Whether the origin is known."""
-        return all(isinstance(x, int) for x in self.origin)
+        """Whether the origin and the layout's sizes are known."""
+        return not self.layout.symbols and all(isinstance(x, int) for x in self.origin)
 
     def bytes(self, unit: int) -> tuple[Ints, Ints]:
         """Return the numbers of the units of memory that are accessed, and each one's thread."""
@@ -99,6 +101,7 @@ def elements(
     unit: int,
     start: int,
     index: Sequence[Int],
+    sizes: Sequence[Int],
     factors: Sequence[tuple[int, int, int]],
     threads: Mapping[Sym, Ints],
     active: NDArray[np.bool_],
@@ -113,6 +116,7 @@ def elements(
         unit: bytes of an element.
         start: the byte at which the buffer begins.
         index: of the thread's first element, expressions.
+        sizes: the values of the layout's symbols, which stay while the kernel runs.
         factors: the register factors: dimension, size and stride.
         threads: the symbols that tell threads apart, with their values in each thread. All other
             symbols are the same in all threads.
@@ -140,7 +144,7 @@ def elements(
         local.append(values - first)
         origin.append(construct.add(common, first))
     pattern = layout, unit, start, *owns, tuple(factors), active.tobytes(), of_warps
-    at = tuple(local), tuple(origin)
+    at = tuple(local), tuple(origin), tuple(sizes)
     return Elements(layout, unit, start, *at, active, of_warps, cta_threads, pattern)
 
 
@@ -183,7 +187,7 @@ class Meetings:
                 unit = int(np.gcd.reduce([a.unit, b.unit, a.start, b.start]))
                 self._known[key] = _of_threads(a.bytes(unit), b.bytes(unit), *groups)
             return self._known[key]
-        if (a.layout, a.unit, a.start) != (b.layout, b.unit, b.start):
+        if (a.layout, a.sizes, a.unit, a.start) != (b.layout, b.sizes, b.unit, b.start):
             return Meeting.CLUSTER
         ends = [max(int(x.max()), int(y.max())) + 1 for x, y in zip(a.local, b.local, strict=True)]
         same = same_time and a.origin == b.origin

@@ -8,6 +8,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from lego_mlir import runtime
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.frontend import KernelChoice
 from lego_mlir.kernels import (
@@ -18,6 +19,7 @@ from lego_mlir.kernels import (
     cumsum,
     layernorm,
     layernorm_backward,
+    rmsnorm,
     rmsnorm_backward,
     rmsnorm_quantized,
     softmax,
@@ -103,6 +105,24 @@ def test_sums_of_columns_of_long_rows(config: RowsConfig) -> None:
     dx, dw = np.empty_like(x), np.empty_like(w)
     rmsnorm_backward(None, None, config=config)(x, w, dy, rstd, dx, dw, device="sim")
     np.testing.assert_allclose(dw, (dy * x * rstd[:, None]).sum(axis=0), atol=1e-4)
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(None, 572), (5, None)])
+def test_ctas_of_a_cluster_do_not_wait_to_store_what_is_theirs(
+    rows: int | None, columns: int | None
+) -> None:
+    config = RowsConfig(1, 1, 1, 4, cluster=2, ctas=1, stages=2)
+    function = rmsnorm(rows, columns, config=config)
+    sizes = {"M": 5, "N": 572}
+    text = function.compile(sizes={s: sizes[s] for s in function.run_time_sizes.names}).ptx
+    assert "barrier.cluster.arrive.relaxed" in text  # where the kernel begins
+    assert "barrier.cluster.arrive.aligned" not in text
+    x, w = random(5, 572), random(572, seed=1)
+    expected = x / np.sqrt((x * x).mean(axis=1, keepdims=True) + 1e-6) * w
+    for order in ("late", "early", "random"):
+        y = np.zeros_like(x)
+        function(x, w, y, device=runtime.select("sim", order=order))
+        np.testing.assert_allclose(y, expected, atol=1e-5)
 
 
 def test_cross_entropy() -> None:
