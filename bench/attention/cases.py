@@ -47,7 +47,7 @@ where exponents are in the thousands, f32 holds them that exactly only. Exponent
 3 bits of fraction."""
 _HOSTILE_TOLERANCE, _HOSTILE_TYPES = 8, ("f16", "bf16")
 
-_NARROW = "f8E4M3FN"
+_NARROW, _WIDE = "f8E4M3FN", "f16"
 
 VARIANT = "ours, "
 """What the names of our kernels begin with that are measured beside the one that is chosen."""
@@ -116,7 +116,8 @@ class Sizes:
     @property
     def bytes(self) -> float:
         """The bytes of keys and values, which decoding reads."""
-        return 4.0 * self.batch * self.keys * self.heads_kv * self.depth
+        element = 1 if self.dtype == _NARROW else 2
+        return 2.0 * element * self.batch * self.keys * self.heads_kv * self.depth
 
 
 def cases() -> Iterator[ContenderCase]:
@@ -156,14 +157,15 @@ def _decoding() -> Iterator[Sizes]:
         yield Sizes(batch, 1, keys, heads, 8, 128)
         if heads == 64 or (batch >= 8 and keys >= 8192):
             yield from (Sizes(batch, queries, keys, heads, 8, 128) for queries in (8, 16))
+    for batch, queries in product((1, 16, 128), (1, 16)):
+        yield Sizes(batch, queries, 8192, 64, 8, 128, dtype=_NARROW)
 
 
 def _case(sizes: Sizes) -> ContenderCase:
     def kernels() -> dict[str, Any]:
         found = {OURS: _kernel(sizes)}
         if sizes.is_decoding:
-            elements = sizes.batch * sizes.keys * sizes.heads_kv * sizes.depth
-            found[READ] = reading(elements)
+            found[READ] = reading(_words(sizes))
         if sizes.has_open:
             found[OPEN] = _kernel(sizes, is_open=True)
         return found | {name: _kernel(sizes, **more) for name, more in _variants(sizes).items()}
@@ -180,31 +182,40 @@ def _case(sizes: Sizes) -> ContenderCase:
     )
 
 
+def _words(sizes: Sizes) -> int:
+    """Return how many words of 16 bits keys have, or values."""
+    return int(sizes.bytes) // 4
+
+
 def _variants(sizes: Sizes) -> dict[str, dict[str, Any]]:
     """Return the options of kernels of 8 bits that are measured beside the one that is chosen."""
     from lego_mlir.kernels import AttentionConfig
 
     if sizes.dtype != _NARROW:
         return {}
-    found: dict[str, dict[str, Any]] = {f"{VARIANT}exponentials of 16 bits": {"dtype_pv": None}}
-    given = AttentionConfig(
-        128, 128, 8, schedule="attention", query_stages=1, store_stages=1, ctas=_CTAS,
-        operand_registers=64, converters=4,
-    )  # fmt: skip
-    if sizes.depth == 128:
+    found: dict[str, dict[str, Any]] = {
+        "exponentials of 16 bits": {"dtype_pv": "f16"},
+        _WIDE: {"dtype": "f16", "dtype_pv": None},
+    }
+    if not sizes.is_decoding:
+        given = AttentionConfig(
+            128, 128, 8, schedule="attention", query_stages=1, store_stages=1, ctas=_CTAS,
+            operand_registers=64, converters=4,
+        )  # fmt: skip
+        wide = replace(given, rows=192, warps=12, converters=2)
         others = {
-            "nothing speculated": given,
-            "160 keys": replace(given, columns=160),
-            "2 warps transpose": replace(given, converters=2),
+            64: {
+                "128 queries": replace(given, speculated=8),
+                "192 queries, 96 keys": replace(wide, columns=96),
+            },
+            128: {
+                "24 registers speculated": replace(given, speculated=24),
+                "192 queries, 64 keys": replace(wide, columns=64, operand_registers=0),
+            },
+            256: {"queries in registers": replace(given, columns=64, converters=2)},
         }
-    elif sizes.depth == 64:
-        others = {
-            "nothing speculated": given,
-            "192 queries": replace(given, rows=192, warps=12, converters=2),
-        }
-    else:
-        others = {}
-    return found | {f"{VARIANT}{name}": {"config": config} for name, config in others.items()}
+        found |= {name: {"config": config} for name, config in others[sizes.depth].items()}
+    return {f"{VARIANT}{name}": options for name, options in found.items()}
 
 
 def _kernel(sizes: Sizes, *, is_open: bool = False, **more: Any) -> Any:
@@ -219,7 +230,8 @@ def _kernel(sizes: Sizes, *, is_open: bool = False, **more: Any) -> Any:
     """
     from lego_mlir.kernels import attention
 
-    options = ({"dtype_pv": _NARROW} if sizes.dtype == _NARROW else {}) | more
+    options = {"dtype": sizes.dtype}
+    options |= ({"dtype_pv": _NARROW} if sizes.dtype == _NARROW else {}) | more
     return attention(
         None if is_open else sizes.batch,
         None if is_open and not sizes.is_decoding else sizes.queries,
@@ -229,7 +241,6 @@ def _kernel(sizes: Sizes, *, is_open: bool = False, **more: Any) -> Any:
         heads_kv=sizes.heads_kv,
         causal=sizes.causal,
         window=sizes.window,
-        dtype=sizes.dtype,
         lse=True,
         target="sm_90a",
         **options,
@@ -248,10 +259,16 @@ def _contenders(built: Built, sizes: Sizes) -> Contenders:
     }
     if sizes.has_open:
         calls[OPEN] = _rotating([built.ours(OPEN, q, *cache, o, lse) for cache in caches])
-    for name in _variants(sizes):
-        calls[name] = built.ours(name, q, k, v, o, lse)
     absent: dict[str, str] = {}
+    errors: dict[str, float] = {}
     expected = _reference(torch, q, k, v, sizes)
+    for name, options in _variants(sizes).items():
+        given = [(q, *cache) for cache in caches]
+        if "dtype" in options:
+            given = [tuple(x.half() for x in tensors) for tensors in given]
+        calls[name] = _rotating([built.ours(name, *tensors, o, lse) for tensors in given])
+        calls[name]()
+        errors[name] = largest_error(torch, o, expected[0])
     makers = {
         "cuDNN": partial(_of_torch, "CUDNN_ATTENTION"),
         "FlashAttention-4": _flash_4,
@@ -260,7 +277,6 @@ def _contenders(built: Built, sizes: Sizes) -> Contenders:
         makers = {"FlashAttention-3": _flash_3}
     elif not sizes.is_decoding:  # where queries are few it is far behind
         makers["FlashAttention-2"] = partial(_of_torch, "FLASH_ATTENTION")
-    errors: dict[str, float] = {}
     for name, make in makers.items():
         try:
             found = [make(torch, q, *cache, sizes) for cache in caches]
@@ -271,8 +287,8 @@ def _contenders(built: Built, sizes: Sizes) -> Contenders:
     calls[OURS]()
     errors[OURS] = largest_error(torch, o, expected[0])
     if sizes.is_decoding:
-        sums = torch.empty(sums_of(k.numel()), device="cuda")
-        lines = [[x.view(-1) for x in cache] for cache in caches]
+        sums = torch.empty(sums_of(_words(sizes)), device="cuda")
+        lines = [[x.view(torch.float16).view(-1) for x in cache] for cache in caches]
         calls[READ] = _rotating([built.ours(READ, *line, sums) for line in lines])
     tolerance = _TOLERANCES[sizes.dtype] * (1 if sizes.inputs == NORMAL else _HOSTILE_TOLERANCE)
     unchecked = frozenset({*makers, READ})

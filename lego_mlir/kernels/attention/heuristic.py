@@ -23,8 +23,9 @@ as many, and the warps that share the registers of such tiles."""
 
 _MANY_ROWS = 128
 _MANY = {64: (128, 8), 128: (128, 24), 256: (64, 0)}
+_MANY_NARROW = {64: (128, 8), 128: (128, 0), 256: (64, 0)}
 """Queries of a CTA where they are many; and by the most depth keys of an iteration, and registers
-of speculated exponentials."""
+of speculated exponentials, also where these have 8 bits."""
 
 _SHALLOW, _MORE_ROWS, _MOST_ADDED, _MOST_ADDED_CUT = 64, 192, 1.13, 1.1
 """Up to this depth three warpgroups are faster than two, with up to this factor more scores; the
@@ -89,11 +90,25 @@ def _choose_tiles(problem: AttentionProblem, spec: GpuSpec, target: Target) -> A
     size = _many_rows(problem, depth, spec, packed=packed)
     many = _config(problem, spec, size, "attention", packed=packed)
     if problem.is_narrow:
-        converters = _CONVERTERS if depth <= _DEEP else _FEW_CONVERTERS
-        many = replace(many, converters=converters, operand_registers=_OPERAND_REGISTERS)
+        many = _with_converters(many, depth)
     if rows > _MANY_ROWS or _is_busy(_tiles(problem, many), spec) or many.is_open:
         return many
     return min(few, many, key=lambda config: _microseconds(problem, config, spec))
+
+
+def _with_converters(config: AttentionConfig, depth: int) -> AttentionConfig:
+    """Return the config of exponentials of 8 bits, whose values warps of their own transpose."""
+    if config.rows > _MANY_ROWS:
+        # Threads have so few registers that none are left for what begins early.
+        return replace(
+            config,
+            converters=_FEW_CONVERTERS,
+            operand_registers=_OPERAND_REGISTERS,
+            speculated=0,
+        )
+    if depth > _DEEP:
+        return replace(config, converters=_FEW_CONVERTERS)
+    return replace(config, converters=_CONVERTERS, operand_registers=_OPERAND_REGISTERS)
 
 
 def _by_mma(
@@ -123,7 +138,8 @@ def _config(
     least, speculated, warps = _SPLIT_KEYS, 0, rows // _WARP_ROWS
     if schedule == "attention":
         least = _MANY_KEYS
-        columns, speculated = next(n for most, n in _MANY.items() if depth <= most)
+        tiles_of = _MANY_NARROW if problem.is_narrow else _MANY
+        columns, speculated = next(n for most, n in tiles_of.items() if depth <= most)
     else:
         columns = _COLUMNS if depth <= _DEEP else _COLUMNS // 2
         if schedule is None and depth > _SHALLOW:  # keys and values are in registers
@@ -149,7 +165,7 @@ def _config(
 
 def _many_rows(problem: AttentionProblem, depth: int, spec: GpuSpec, *, packed: bool) -> int:
     """Return the queries of a CTA where they are many."""
-    if not problem.has_known_sizes or depth > _SHALLOW or packed or problem.is_narrow:
+    if not problem.has_known_sizes or depth > _SHALLOW or packed:
         return _MANY_ROWS
     columns, _ = _MANY[_SHALLOW]
     tiles = {rows: ceildiv(problem.queries, rows) for rows in (_MANY_ROWS, _MORE_ROWS)}
