@@ -126,11 +126,15 @@ class AttentionConfig:
                 params |= {"converter_warps": self.converters, "producer_warps": others}
         return params
 
-    def describe(self) -> str:
-        """Return a line for `explain`."""
+    def describe(self, computed: str) -> str:
+        """Return a line for `explain`.
+
+        Args:
+            computed: the element type of exponentials.
+        """
         what = "queries of all heads of a group" if self.packed else "queries"
         split = f"; keys divided among {self.splits} CTAs" if self.is_split else ""
         tiles = f"{self.rows} {what} × {self.columns} keys an iteration, {self.warps} warps"
         schedule = f", schedule '{self.schedule}', {self.stages} stages" if self.schedule else ""
         schedule += f", {self.ctas} persistent CTAs" if self.ctas else ""
-        return f"{tiles}{schedule}{split} ({self.reason})"
+        return f"{tiles}{schedule}{split}, exponentials of {computed} ({self.reason})"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from lego_mlir import runtime
@@ -24,7 +26,7 @@ from lego_mlir.index import Int
 from lego_mlir.kernels.attention.append import appending
 from lego_mlir.kernels.attention.body import Body
 from lego_mlir.kernels.attention.config import AttentionConfig
-from lego_mlir.kernels.attention.heuristic import choose
+from lego_mlir.kernels.attention.heuristic import choose, exponentials_of
 from lego_mlir.kernels.attention.masks import Mask
 from lego_mlir.kernels.attention.order import order_of
 from lego_mlir.kernels.attention.problem import (
@@ -97,11 +99,11 @@ def attention(
         heads_kv: of keys and values, each for as many heads of queries; by default `heads`.
         head_dim_v: elements of a value; by default `head_dim`.
         dtype: element type of q: f16, bf16, f8E4M3FN or f8E5M2.
-        dtype_kv: element type of k and v: that of q, which is the default, or one of 8 bits. Values
-            of 8 bits are multiplied as 16 bits, like keys whose queries have 16.
-        dtype_pv: element type in which exponentials and values are multiplied: by default one of 16
-            bits. With that of values of 8 bits, exponentials are rounded to 8 bits, too, and tensor
-            cores take half the time.
+        dtype_kv: element type of k and v: that of q, which is the default, or one of 8 bits. Keys
+            of 8 bits are multiplied as 16 bits if queries have 16.
+        dtype_pv: element type in which exponentials and values are multiplied: one of 16 bits, or
+            that of values of 8 bits, to which exponentials are rounded then. By default the latter
+            if q, k and v are f8E4M3FN, on GPUs with wgmma, in pages of a multiple of 32 keys.
         descales: the kernel has arguments `descale_q`, `descale_k` and `descale_v` before o, f32
             [batch, heads_kv]: what q, k and v of each sequence and head are multiplied by, as those
             of 8 bits are often divided before they are rounded. The first two are positive, which
@@ -202,6 +204,8 @@ def attention(
         descales,
     )
     built_for = Target.parse(target or runtime.select().target or DEFAULT_TARGET)
+    if dtype_pv is None:
+        problem = replace(problem, dtype_pv=exponentials_of(problem, built_for))
     chosen = config or choose(problem, spec_of(built_for), built_for)
     if problem.cache is not None:
         page, columns = problem.cache.page, chosen.columns
@@ -217,7 +221,7 @@ def attention(
             raise LegoError(
                 f"attention: exponentials of {problem.computed} by tiles of {chosen.columns} keys"
                 + ("" if problem.cache is None else f", in pages of {page}"),
-                hint=f"columns and page_size that are multiples of {NARROW_UNIT}, or dtype_pv=None",
+                hint=f"columns and page_size that are multiples of {NARROW_UNIT}, or a dtype_pv of 16 bits",
             )
     return _kernel(problem, chosen, lse=lse)
 
@@ -248,7 +252,7 @@ def _kernel(
         parameters=own,
         schedule=config.schedule,
         params=config.params,
-        explanation=config.describe,
+        explanation=partial(config.describe, problem.computed),
         pdl=config.is_split or problem.appends,
     )(_body(problem, config, tuple(own)))
     kernels = [appending(problem)] if problem.appends else []

@@ -12,7 +12,7 @@ from lego_mlir.index import Int, maximum, minimum
 from lego_mlir.kernels.attention.config import AttentionConfig
 from lego_mlir.kernels.attention.order import tiles_visited
 from lego_mlir.kernels.attention.persistence import with_rings
-from lego_mlir.kernels.attention.problem import BYTES, AttentionProblem
+from lego_mlir.kernels.attention.problem import BYTES, NARROW_UNIT, AttentionProblem
 
 _WARP_ROWS = 16
 """Rows of a warp: those of one instruction."""
@@ -59,6 +59,9 @@ _COPIES_FROM, _FEW_STAGES, _RING_SHARE = (8, 0), 3, 0.6
 """From this compute capability on there is cp.async; the stages of its rings where queries are few,
 if these take no more than this share of a multiprocessor's shared memory."""
 
+_FINEST = "f8E4M3FN"
+"""The element type of 8 bits with most bits of fraction."""
+
 _DEPTH_UNIT = 16
 """Values of 16 bits along the depth that one wgmma multiplies."""
 
@@ -67,6 +70,19 @@ def choose(problem: AttentionProblem, spec: GpuSpec, target: Target) -> Attentio
     """Return the config of an attention kernel on a card."""
     found = _choose_tiles(problem, spec, target)
     return with_rings(problem, found, _tiles(problem, found), spec, target)
+
+
+def exponentials_of(problem: AttentionProblem, target: Target) -> str | None:
+    """Return the element type of exponentials where the caller names none; `None` for 16 bits.
+
+    Who gives 8 bits for all inputs wants their speed, and 4 bits of exponent and 3 of fraction hold
+    exponentials as well as they hold values. Those of 2 bits of fraction have 16 bits, as have those
+    of GPUs whose tensor cores do not take them by wgmma.
+    """
+    page = NARROW_UNIT if problem.cache is None else problem.cache.page
+    is_narrow = problem.dtype == problem.dtype_kv == _FINEST
+    fits = target.has_wgmma and page % NARROW_UNIT == 0
+    return _FINEST if is_narrow and fits else None
 
 
 def _choose_tiles(problem: AttentionProblem, spec: GpuSpec, target: Target) -> AttentionConfig:

@@ -55,12 +55,12 @@ def check(
     ("dtype", "running"), [("f8E4M3FN", "late"), ("f8E4M3FN", "random"), ("f16", "early")]
 )
 def test_few_queries(dtype: str, running: str) -> None:
-    check((1, 8, 130, 4, 1, 64), dtype, "f8E4M3FN", running)
+    check((1, 8, 130, 4, 1, 64), dtype, E4M3, running, dtype_pv="f16")
 
 
 @pytest.mark.parametrize("dtype", ["f8E4M3FN", "f16"])
 def test_many_queries(dtype: str) -> None:
-    check((1, 130, 150, 1, 1, 32), dtype, "f8E4M3FN")
+    check((1, 130, 150, 1, 1, 32), dtype, E4M3, dtype_pv="f16")
 
 
 def test_the_other_type_and_mma() -> None:
@@ -187,6 +187,37 @@ def test_the_simulator_finds(artifact: Artifact, name: str) -> None:
 
 def test_the_kernel_of_the_mutants_is_right(artifact: Artifact) -> None:
     assert _is_right(artifact, "random")
+
+
+@pytest.mark.parametrize(
+    ("options", "wanted"),
+    [
+        ({}, E4M3),
+        ({"dtype": "f8E5M2"}, "f16"),
+        ({"dtype": "bf16", "dtype_kv": E4M3}, "bf16"),
+        ({"target": "sm_89"}, "f16"),
+        ({"lengths": True, "page_size": 64, "pages": 8}, E4M3),
+        ({"lengths": True, "page_size": 16, "pages": 8}, "f16"),
+        ({"dtype_pv": "f16"}, "f16"),
+    ],
+)
+def test_exponentials_have_8_bits_by_default_where_all_inputs_are_e4m3(
+    options: dict[str, Any], wanted: str
+) -> None:
+    given = {"dtype": E4M3, "target": "sm_90a"} | options
+    assert f"exponentials of {wanted} " in attention(1, 256, 128, 2, 64, **given).explain()
+
+
+def test_the_heuristic_chooses_tiles_for_8_bits() -> None:
+    def chosen(tokens: int, depth: int, *, causal: bool = False) -> str:
+        given = {"dtype": E4M3, "target": "sm_90a", "causal": causal}
+        heads = 2048 // depth
+        return attention(16384 // tokens, tokens, tokens, heads, depth, **given).explain()
+
+    assert "192 queries × 128 keys" in chosen(2048, 64)
+    assert "192 queries × 128 keys" in chosen(8192, 64, causal=True)
+    assert "128 queries × 128 keys" in chosen(2048, 64, causal=True)
+    assert "128 queries × 128 keys" in chosen(8192, 128)
 
 
 def test_keys_and_values_pass_through_rings() -> None:
