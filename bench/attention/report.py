@@ -30,21 +30,24 @@ def report(results: Path) -> str:
     ratios: dict[str, list[float]] = {}
     timed = [row for row in rows if row["figure"] != ERRORS]
     lines += [*(_row(row, ratios) for row in timed), ""]
-    for kind, found in ratios.items():
-        mean = exp(sum(map(log, found)) / len(found))
-        lines.append(f"{kind}: {len(found)} cases, mean {mean:.3f}, least {min(found):.3f}")
-    lines += _errors([row for row in rows if row["figure"] == ERRORS])
+    for kind, each in ratios.items():
+        mean = exp(sum(map(log, each)) / len(each))
+        lines.append(f"{kind}: {len(each)} cases, mean {mean:.3f}, least {min(each):.3f}")
+    found = [row for row in timed if any(x.startswith(VARIANT) for x in row.get("errors", {}))]
+    lines += _errors("The largest errors, of f32:", found)
+    hostile = [row for row in rows if row["figure"] == ERRORS]
+    lines += _errors("The largest errors for hostile inputs, of f64:", hostile)
     text = "\n".join(lines) + "\n"
     write_whole(results.with_suffix(".md"), text.encode())
     return text
 
 
-def _errors(rows: list[dict[str, Any]]) -> list[str]:
-    """Return the table of errors for hostile inputs."""
+def _errors(title: str, rows: list[dict[str, Any]]) -> list[str]:
+    """Return the table of errors of some rows."""
     if not rows:
         return []
     names = list(dict.fromkeys([OURS, *(name for row in rows for name in row["errors"])]))
-    lines = ["", "The largest errors for hostile inputs, of f64:", ""]
+    lines = ["", title, ""]
     lines += [f"| case | {' | '.join(names)} |", f"|---{'|--:' * len(names)}|"]
     for row in rows:
         found = [f"{row['errors'][n]:.2e}" if n in row["errors"] else "" for n in names]
