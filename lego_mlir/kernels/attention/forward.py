@@ -221,7 +221,7 @@ def attention(
             raise LegoError(
                 f"attention: exponentials of {problem.computed} by tiles of {chosen.columns} keys"
                 + ("" if problem.cache is None else f", in pages of {page}"),
-                hint=f"columns and page_size that are multiples of {NARROW_UNIT}, or a dtype_pv of 16 bits",
+                hint=f"columns and page_size: multiples of {NARROW_UNIT}, or dtype_pv='f16'",
             )
     return _kernel(problem, chosen, lse=lse)
 

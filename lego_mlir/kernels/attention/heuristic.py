@@ -75,9 +75,8 @@ def choose(problem: AttentionProblem, spec: GpuSpec, target: Target) -> Attentio
 def exponentials_of(problem: AttentionProblem, target: Target) -> str | None:
     """Return the element type of exponentials where the caller names none; `None` for 16 bits.
 
-    Who gives 8 bits for all inputs wants their speed, and 4 bits of exponent and 3 of fraction hold
-    exponentials as well as they hold values. Those of 2 bits of fraction have 16 bits, as have those
-    of GPUs whose tensor cores do not take them by wgmma.
+    Who gives 8 bits for all inputs wants their speed, and 3 bits of fraction hold exponentials as
+    well as they hold values. With 2 bits of fraction, or without wgmma, exponentials have 16 bits.
     """
     page = NARROW_UNIT if problem.cache is None else problem.cache.page
     is_narrow = problem.dtype == problem.dtype_kv == _FINEST
