@@ -37,6 +37,9 @@ MAX_NAMED_BARRIERS = 16
 MAX_SM_THREADS = 2048
 """Threads that a multiprocessor holds at once, of any target."""
 
+MAX_SM_CTAS = 32
+"""CTAs that a multiprocessor holds at once (CUDA C++ Programming Guide, "Compute Capabilities")."""
+
 SM_REGISTERS = 65536
 """32-bit registers of a multiprocessor, all of which one CTA may have."""
 

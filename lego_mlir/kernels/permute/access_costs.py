@@ -1,11 +1,4 @@
-"""What a permutation's accesses cost: requests, wavefronts and bytes, counted before it is built.
-
-All accesses of a warp go through one unit of a multiprocessor. A request for global memory takes it
-for about three cycles, one for shared memory for one in each wavefront. Meanwhile device memory
-moves the sectors that are touched. The time is near to the longer of the two. Fitted to 188
-permutations that were measured on an H200, by tiles of two modes or by runs: half of the estimates
-are between 6 % too low and 2 % too high, nine in ten between 25 % too low and 9 % too high.
-"""
+"""What a permutation accesses: requests, wavefronts and bytes, counted before it is built."""
 
 from __future__ import annotations
 
@@ -16,83 +9,24 @@ from typing import Any
 
 from lego_mlir.algebra import OrderBy, Row
 from lego_mlir.hardware.limits import BANK_BYTES, BANK_LINE_BYTES, WARP_THREADS
-from lego_mlir.kernels.permute.config import TileConfig
-from lego_mlir.kernels.permute.problem import PermuteProblem, count_tiles
-from lego_mlir.kernels.permute.run_heuristic import moved
-from lego_mlir.kernels.permute.runs import RunConfig, Side, find_padding
+from lego_mlir.kernels.permute.accesses import Accesses, ctas_at_a_time
+from lego_mlir.kernels.permute.config import CopyConfig, TileConfig
+from lego_mlir.kernels.permute.problem import Mode, PermuteProblem, count_tiles
+from lego_mlir.kernels.permute.run_heuristic import touched
+from lego_mlir.kernels.permute.runs import RunConfig, Side, find_padding, warps_of
 from lego_mlir.kernels.permute.traversal import Traversal
 from lego_mlir.kernels.permute.walks import Walk
-from lego_mlir.kernels.permute.word_config import WordConfig, reading_of, sides_of
-
-_REQUEST = 3.0
-"""Cycles of a request for global memory, where a wavefront of shared memory takes one."""
-
-_BYTES = 16.0
-"""Bytes that a copy reads and writes in a cycle, for each multiprocessor of an H200."""
-
-_SCHEDULERS = 4
-"""Warp schedulers of a multiprocessor (CUDA C++ Programming Guide, "Compute Capability 9.0")."""
+from lego_mlir.kernels.permute.word_config import (
+    WordConfig,
+    reading_of,
+    shared_units,
+    sides_of,
+)
 
 _ONCE, _UNIT, _DIGIT, _STORED, _STEP, _CUT = 60, 8, 6, 1.5, 4, 40
 """Instructions, read off PTX: of a thread for each way over rows; for each unit of its word, and
 more for each mode that the unit's place is divided by; for a unit that is put into shared memory;
 for a word; more for a word that a tile stores which overlaps another one."""
-
-_TOUCHED = 0.5
-"""The part of the bytes touched beyond those asked for that no neighbour asks for soon."""
-
-_SHARPNESS = 3.0
-"""The exponent of the norm that the time is of both parts: the larger, the nearer to the longer."""
-
-
-_SHORT_OF_A_COPY, _MUCH = 0.5, 1.3
-"""Below these a kernel is so near to a copy that nothing else is looked at."""
-
-
-@dataclass(frozen=True, slots=True)
-class Accesses:
-    """The accesses of a permutation, for each warp's worth of elements.
-
-    Attributes:
-        element_bytes: of an element.
-        moved: bytes that device memory moves, for each byte of the tensor.
-        requests: requests for global memory.
-        wavefronts: of shared memory.
-        instructions: that are issued; 0 if they are not counted.
-    """
-
-    element_bytes: float
-    moved: float
-    requests: float
-    wavefronts: float
-    instructions: float = 0.0
-
-    @property
-    def access_cycles(self) -> float:
-        """Cycles of a multiprocessor's accesses."""
-        return self.wavefronts + _REQUEST * self.requests
-
-    @property
-    def issue_cycles(self) -> float:
-        """Cycles of a multiprocessor's schedulers, each of which issues an instruction a cycle."""
-        return self.instructions / _SCHEDULERS
-
-    @property
-    def memory_cycles(self) -> float:
-        """Cycles of device memory."""
-        needed = 2 * self.element_bytes * WARP_THREADS / _BYTES
-        return needed * (1 + _TOUCHED * (self.moved - 1))
-
-    @property
-    def may_gain(self) -> bool:
-        """Whether there is more to do than what a copy does."""
-        return self.access_cycles > _SHORT_OF_A_COPY * self.memory_cycles or self.moved > _MUCH
-
-    @property
-    def cycles(self) -> float:
-        """Cycles of a multiprocessor."""
-        parts = self.access_cycles, self.memory_cycles, self.issue_cycles
-        return float(sum(part**_SHARPNESS for part in parts) ** (1 / _SHARPNESS))
 
 
 def count_words(problem: PermuteProblem, config: WordConfig, unit_bytes: int) -> Accesses:
@@ -127,8 +61,22 @@ def count_words(problem: PermuteProblem, config: WordConfig, unit_bytes: int) ->
     whole = prod(n // t / count_tiles(n, t) for n, t in pairs)
     instructions += (1 - whole) * stores * _CUT
     requests = loads + stores
-    found = _accesses(problem, config.tile, config.unit, unit_bytes, requests, wavefronts)
-    return replace(found, instructions=instructions * found.requests / requests)
+    tiles = _Tiles(problem, config.tile, config.unit, unit_bytes)
+    found = tiles.accesses(
+        requests,
+        wavefronts,
+        steps=prod(reading.counts) * config.word + prod(writing.counts),
+        ctas=ctas_at_a_time(
+            config.threads,
+            prod(reading.counts) * config.word * unit_bytes,
+            shared_units(target.side, config.pitches, config.word) * unit_bytes,
+        ),
+        apart=tiles.apart,
+    )
+    # Tiles overlap where others are cut.
+    read, written = found.read * tiles.covered, found.written * tiles.covered
+    instructions *= found.requests / requests
+    return replace(found, read=read, written=written, masked=True, instructions=instructions)
 
 
 def count_tiles_of_two_modes(
@@ -137,12 +85,39 @@ def count_tiles_of_two_modes(
     """Return the accesses of a permutation by tiles of two modes, which do not meet in banks."""
     special = {problem.read: config.across, problem.written: config.down}
     tile = tuple(special.get(mode, 1) for mode in problem.modes)
-    elements = prod(tile) / WARP_THREADS
-    loads, stores = elements / config.load_width, elements / config.store_width
+    tiles = _Tiles(problem, tile, 1, element_bytes)
+    # Warps have nothing to do whose rows are beyond the end; others access part of a row.
+    across, down = _cover(problem.read, config.across), _cover(problem.written, config.down)
+    elements = tiles.warps
+    loads = elements * across / config.load_width
+    stores = elements * down / config.store_width
     put = max(1.0, config.thread_rows * element_bytes / BANK_BYTES) / config.thread_rows
     taken = max(1.0, config.store_width * element_bytes / BANK_BYTES) / config.store_width
-    wavefronts = elements * (put + taken)
-    return _accesses(problem, tile, 1, element_bytes, loads + stores, wavefronts)
+    of_thread = prod(tile) // config.threads
+    return tiles.accesses(
+        loads + stores,
+        elements * (across * put + down * taken),
+        steps=of_thread // config.load_width + config.stores,
+        ctas=ctas_at_a_time(
+            config.threads,
+            of_thread * element_bytes,
+            prod(tile) * element_bytes,
+        ),
+        apart=count_tiles(problem.written.size, config.down),
+    )
+
+
+def count_copy(problem: PermuteProblem, config: CopyConfig, element_bytes: int) -> Accesses:
+    """Return the accesses of a copy: those of warps some of whose threads may have no work."""
+    special = {problem.read: config.columns * config.width}
+    if problem.others:
+        special[problem.others[-1]] = config.rows
+    tile = tuple(special.get(mode, 1) for mode in problem.modes)
+    tiles = _Tiles(problem, tile, 1, element_bytes)
+    threads = config.rows * config.columns
+    requests = 2 * prod(tile) / config.width / WARP_THREADS
+    ctas = ctas_at_a_time(threads, config.width * element_bytes, 0)
+    return tiles.accesses(requests, 0.0, steps=2, ctas=ctas, apart=1)
 
 
 def count_runs(problem: PermuteProblem, config: RunConfig, unit_bytes: int) -> Accesses:
@@ -181,7 +156,19 @@ def count_runs(problem: PermuteProblem, config: RunConfig, unit_bytes: int) -> A
     put_each = _mean_wavefronts(first, unit_bytes * together) / together
     requests = [_requests_of_walk(walk, most) for walk in (reading, writing)]
     wavefronts = requests[0] * word * put_each + requests[1] * max(1, unit_bytes // BANK_BYTES)
-    return _accesses(problem, config.tile, config.unit, unit_bytes, sum(requests), wavefronts)
+    own = [walk.steps(most) for walk in (reading, writing)]
+    tiles = _Tiles(problem, config.tile, config.unit, unit_bytes)
+    return tiles.accesses(
+        sum(requests),
+        wavefronts,
+        steps=own[0] * word + own[1],
+        ctas=ctas_at_a_time(
+            warps_of(max(walk.threads(most) for walk in (reading, writing))),
+            own[0] * max(BANK_BYTES, unit_bytes),
+            (config.units // period) * (period + more) * unit_bytes,
+        ),
+        apart=tiles.apart,
+    )
 
 
 def _neighbours(of_thread: Any, first: Any, unit_bytes: int) -> int:
@@ -275,18 +262,66 @@ def _warps(traversal: Traversal) -> int:
     return -(-traversal.count // WARP_THREADS)
 
 
-def _accesses(
-    problem: PermuteProblem,
-    tile: tuple[int, ...],
-    unit: int,
-    unit_bytes: int,
-    requests: float,
-    wavefronts: float,
-) -> Accesses:
-    """Return the accesses of a permutation, by those of a tile."""
-    pairs = [(m.size, t) for m, t in zip(problem.modes, tile, strict=True)]
-    tiles = prod(count_tiles(n, t) for n, t in pairs)
-    warps = prod(n for n, _ in pairs) * unit / WARP_THREADS / tiles
-    covered = prod(count_tiles(n, t) * t for n, t in pairs) / prod(n for n, _ in pairs)
-    bytes_moved = moved(problem, tile, unit_bytes) * covered
-    return Accesses(unit_bytes / unit, bytes_moved, requests / warps, wavefronts / warps)
+def _cover(mode: Mode, tile: int) -> float:
+    """Return how many elements of tiles there are along a mode for each one of the mode."""
+    return count_tiles(mode.size, tile) * tile / mode.size
+
+
+@dataclass(frozen=True, slots=True)
+class _Tiles:
+    """The tiles of a permutation.
+
+    Attributes:
+        problem: the permutation of units.
+        tile: units of each mode.
+        unit: elements of a unit.
+        unit_bytes: bytes of a unit.
+    """
+
+    problem: PermuteProblem
+    tile: tuple[int, ...]
+    unit: int
+    unit_bytes: int
+
+    @property
+    def warps(self) -> float:
+        """The warps' worths of elements in a tile, on average of whole tiles and cut ones."""
+        modes = self.problem.modes
+        tiles = prod(count_tiles(m.size, t) for m, t in zip(modes, self.tile, strict=True))
+        return prod(m.size for m in modes) * self.unit / WARP_THREADS / tiles
+
+    @property
+    def covered(self) -> float:
+        """The elements of all tiles, for each one of the tensor."""
+        return prod(_cover(m, t) for m, t in zip(self.problem.modes, self.tile, strict=True))
+
+    @property
+    def apart(self) -> int:
+        """The tiles from one to where its input's run goes on, in the output's order."""
+        first = Side.of(self.problem, self.tile, is_source=True).run[0]
+        pairs = list(zip(self.problem.modes, self.tile, strict=True))
+        return prod(count_tiles(m.size, t) for m, t in pairs[first + 1 :])
+
+    def accesses(
+        self, requests: float, wavefronts: float, *, steps: float, ctas: int, apart: int
+    ) -> Accesses:
+        """Return the accesses of the permutation.
+
+        Args:
+            requests: of a tile.
+            wavefronts: of a tile.
+            steps: of a thread.
+            ctas: that a multiprocessor works on at a time.
+            apart: tiles from one to where its input's run goes on.
+        """
+        read, written = touched(self.problem, self.tile, self.unit_bytes)
+        return Accesses(
+            self.unit_bytes / self.unit,
+            read,
+            written,
+            requests / self.warps,
+            wavefronts / self.warps,
+            steps,
+            self.warps * ctas,
+            apart * prod(self.tile) * self.unit_bytes,
+        )

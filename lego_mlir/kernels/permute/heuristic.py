@@ -14,10 +14,11 @@ from typing import TypeAlias
 
 from lego_mlir.hardware.limits import BANK_BYTES, MAX_ACCESS_BYTES
 from lego_mlir.kernels.permute.access_costs import (
-    Accesses,
+    count_copy,
     count_runs,
     count_tiles_of_two_modes,
 )
+from lego_mlir.kernels.permute.accesses import Accesses
 from lego_mlir.kernels.permute.config import CopyConfig, TileConfig
 from lego_mlir.kernels.permute.problem import PermuteProblem, count_tiles
 from lego_mlir.kernels.permute.run_heuristic import choose_runs, moved
@@ -77,12 +78,9 @@ _GAIN, _GAIN_NARROW = 0.9, 0.44
 have units of less than a word. Of 100 random permutations on an H200 tiles or a copy were faster by
 more than 4 % for three of those that take runs."""
 
-_AS_MANY, _FEWER_ACCESSES, _FASTER = 1.05, 1.3, 1.17
-"""Words are taken where they have no more requests, wavefronts and bytes than the others, whose
-accesses take so many times longer, and whose time is estimated to be so much longer."""
-
-_ISSUED = 0.6
-"""And where issuing takes less than this part of the time that memory takes."""
+_CLEARLY = 0.92
+"""What is estimated to take less than this part of the time of the least bytes is taken instead. It
+is near to the error of estimates."""
 
 _UNIT_BYTES = 8
 """The largest unit that stays together: in shared memory it is accessed by one lane."""
@@ -139,24 +137,23 @@ def choose_config(problem: PermuteProblem, element_bytes: int, max_width: int) -
         element_bytes: bytes of an element.
         max_width: elements that one access may take, by the alignment of both arrays.
     """
-    current = _by_runs_or_tiles(problem, element_bytes, max_width)
-    accesses = _accesses(problem, current, element_bytes)
-    if accesses is None or problem.is_open or not accesses.may_gain:
-        return current
-    config, least = by_words(problem, element_bytes, max_width)
-    is_better = (
-        least.requests <= accesses.requests * _AS_MANY
-        and least.wavefronts <= accesses.wavefronts * _AS_MANY
-        and least.moved <= accesses.moved * _AS_MANY
-        and least.access_cycles * _FEWER_ACCESSES <= accesses.access_cycles
-        and least.cycles * _FASTER <= accesses.cycles
-        and least.issue_cycles <= _ISSUED * least.memory_cycles
-    )
-    return config if is_better else current
+    first = _by_bytes(problem, element_bytes, max_width)
+    if problem.is_open:
+        return first
+    accesses = _count(problem, first, element_bytes)
+    if accesses.least_cycles >= _CLEARLY * accesses.cycles:
+        return first
+    found: list[tuple[float, Config]] = [
+        (_count(problem, config, element_bytes).cycles, config)
+        for config in candidates(problem, element_bytes, max_width).values()
+    ]
+    words, of_words = by_words(problem, element_bytes, max_width)
+    least, best = min([*found, (of_words.cycles, words)], key=lambda each: each[0])
+    return best if least < _CLEARLY * accesses.cycles else first
 
 
-def _by_runs_or_tiles(problem: PermuteProblem, element_bytes: int, max_width: int) -> Config:
-    """Return the config of a copy, of tiles of two modes, or of runs; arguments as of a choice."""
+def _by_bytes(problem: PermuteProblem, element_bytes: int, max_width: int) -> _Earlier:
+    """Return the config that moves the least bytes; arguments as of a choice."""
     first, *others = candidates(problem, element_bytes, max_width).values()
     if not others:
         return first
@@ -202,17 +199,16 @@ def _unit(problem: PermuteProblem, element_bytes: int, max_width: int) -> int:
     return min(*problem.widths(max_width), max(1, _UNIT_BYTES // element_bytes))
 
 
-def _accesses(problem: PermuteProblem, config: Config, element_bytes: int) -> Accesses | None:
-    """Return the accesses of tiles of two modes, or of runs."""
-    if problem.is_open:
-        return None
+def _count(problem: PermuteProblem, config: _Earlier, element_bytes: int) -> Accesses:
+    """Return the accesses of a copy, of tiles of two modes, or of runs."""
     match config:
         case RunConfig():
             units = problem.in_units(config.unit)
             return count_runs(units, config, config.unit * element_bytes)
         case TileConfig():
             return count_tiles_of_two_modes(problem, config, element_bytes)
-    return None
+        case CopyConfig():
+            return count_copy(problem, config, element_bytes)
 
 
 def _cost(problem: PermuteProblem, config: _Earlier, element_bytes: int) -> float:

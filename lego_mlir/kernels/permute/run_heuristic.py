@@ -7,10 +7,11 @@ of permutations.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from math import gcd, log2, prod
 
 from lego_mlir.hardware.limits import BANK_BYTES, HALF_LINE_BYTES, SECTOR_BYTES
-from lego_mlir.kernels.permute.problem import PermuteProblem
+from lego_mlir.kernels.permute.problem import PermuteProblem, count_tiles
 from lego_mlir.kernels.permute.runs import RunConfig, Side
 
 _RUN_BYTES = 8192
@@ -154,14 +155,36 @@ def moved(problem: PermuteProblem, tile: tuple[int, ...], element_bytes: int) ->
         tile: elements of each mode.
         element_bytes: bytes of an element.
     """
+    return sum(ratio for ratio, _ in _touched(problem, tile, element_bytes)) / 2
+
+
+def touched(
+    problem: PermuteProblem, tile: tuple[int, ...], element_bytes: int
+) -> tuple[float, float]:
+    """Return the bytes of the units that tiles touch, for each byte that is loaded and stored.
+
+    A run that is cut moves its own bytes only, but touches as many units beyond them as any other.
+
+    Args:
+        problem: the permutation.
+        tile: elements of each mode.
+        element_bytes: bytes of an element.
+    """
+    read, written = (1 + (r - 1) * cut for r, cut in _touched(problem, tile, element_bytes))
+    return read, written
+
+
+def _touched(
+    problem: PermuteProblem, tile: tuple[int, ...], element_bytes: int
+) -> Iterator[tuple[float, float]]:
+    """Yield what whole runs touch for each byte, and how many times more runs cut ones make."""
     sizes = tuple(m.size for m in problem.modes)
     clipped = tuple(min(t, n) for t, n in zip(tile, sizes, strict=True))
-    found = 0.0
     for is_source, unit in ((True, HALF_LINE_BYTES), (False, SECTOR_BYTES)):
         side = Side.of(problem, clipped, is_source=is_source)
         run = side.extents[-1] * element_bytes
         around = [prod(sizes[k] for k in side.order[n:]) for n in range(1, len(side.outer) + 1)]
         step = gcd(unit, run, *(n * element_bytes for n in around))
+        size, part = sizes[side.run[0]], clipped[side.run[0]]
         # A run begins at any multiple of `step`: it touches units in proportion.
-        found += (run + unit - step) / run
-    return found / 2
+        yield (run + unit - step) / run, count_tiles(size, part) * part / size
