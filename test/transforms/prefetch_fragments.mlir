@@ -17,6 +17,32 @@
 // RUN: sed -e '/pipeline_copies/d' %S/Inputs/prefetch_fragments.mlir > %t.waitless.mlir
 // RUN: %legoc %s --schedule=%t.waitless.mlir --emit=scheduled | FileCheck %s --check-prefix=WAITLESS
 
+// RUN: %legoc %S/../tile_steps/Inputs/matmul.mlir --schedule=cp_async --param stages=3 --target=sm_80 \
+// RUN:     --emit=index | FileCheck %s --check-prefix=STAGE
+
+// The stage of a ring is carried, too: the next iteration's, or again that of the last one. The copies'
+// is near it, and nothing divides.
+// STAGE:      scf.for %[[K:[a-z0-9]*]] =
+// STAGE-NOT:  arith.remui
+// STAGE-NOT:  arith.divui
+// STAGE:      %[[WRAPS:.*]] = arith.cmpi eq, %[[S:.*]], %c2
+// STAGE:      %[[NEXT:.*]] = arith.select %[[WRAPS]], %c0, %
+// STAGE-NEXT: %[[OTHER:.*]] = arith.cmpi ne, %{{.*}}, %[[K]]
+// STAGE-NEXT: %[[EARLY:.*]] = arith.select %[[OTHER]], %[[NEXT]], %[[S]]
+// STAGE-NOT:  arith.remui
+// STAGE-NOT:  arith.divui
+// STAGE:      scf.if
+// STAGE-NEXT:   arith.cmpi ugt, %[[S]], %c0
+// STAGE:      nvgpu.device_async_copy
+// STAGE:      nvvm.mma.sync
+// STAGE:      nvvm.cp.async.wait.group 1
+// STAGE-NEXT: gpu.barrier
+// STAGE:      %[[EARLY]]
+// STAGE:      nvvm.ldmatrix
+// STAGE:      nvvm.mma.sync
+// STAGE-NOT:  arith.remui
+// STAGE:      scf.yield
+
 // ANY: scf.for %[[K:[a-z0-9]*]] =
 // ANY: %[[AFTER:.*]] = arith.addi %[[K]]
 // ANY-NEXT: %[[THERE:.*]] = arith.cmpi slt, %[[AFTER]], %[[N:.*]]

@@ -27,12 +27,13 @@ becomes
     }
 
 so that tensor cores need not wait for the barrier. The last iteration loads its own fragments
-again. Loops that do not begin with a wait stay as they are.
+again. What else the loop carries from one iteration to the next, as the stage of a ring, is
+computed early, too. Loops that do not begin with a wait stay as they are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import dropwhile, takewhile
 from typing import Any
 
@@ -124,7 +125,7 @@ class _Rotation:
         self.head = head
         self.positions = {v: n for n, op in enumerate(self.operations) for v in op.results}
         self.operands = [list(op.operands) for op in self.operations]
-        self.carried = set(list(self.body.arguments)[1:])
+        self.yielded = dict(zip(list(self.body.arguments)[1:], self.operands[-1], strict=True))
         self.groups = mma_groups(self.operations)
         self.first_write = self._first_write()
         self.fragments = self._fragments()
@@ -139,20 +140,22 @@ class _Rotation:
         variable, *carried = list(self.body.arguments)
         with ir.InsertionPoint(self.loop), self.loop.location:
             last = self._last(lower, upper, by)
-            first_fragments = self._load_first_fragments(variable, lower)
-            inits = [*list(self.loop.operands)[3:], *first_fragments]
+            inits = list(self.loop.operands)[3:]
+            begin = {variable: lower, **dict(zip(carried, inits, strict=True))}
+            inits += self._load_first_fragments(begin)
             rotated = scf.ForOp(lower, upper, by, inits)
             self._attribute(rotated.operation)
         new_variable, *new_carried = list(rotated.body.arguments)
         *moved, end = self.operations
         with ir.InsertionPoint(rotated.body), end.location:
-            following = self._following(new_variable, last)
+            following = {variable: self._following(new_variable, last)}
+            following |= self._following_carried(new_variable, following[variable])
             late_yield = scf.YieldOp([])
         for op in moved:
             op.move_before(late_yield.operation)
         resume = late_yield.operation if self.resume is None else self.operations[self.resume]
         with ir.InsertionPoint(resume), self.loop.location:
-            next_fragments = self._load_first_fragments(variable, following)
+            next_fragments = self._load_first_fragments(following)
         variable.replace_all_uses_with(new_variable)
         for old, new in zip([*carried, *self.fragments], new_carried, strict=True):
             old.replace_all_uses_with(new)
@@ -166,11 +169,15 @@ class _Rotation:
             if not any(True for result in op.results for _ in result.uses):
                 self.step.erase(op)
 
-    def _load_first_fragments(self, variable: Any, value: Any) -> list[Any]:
-        """Clone the wait, the barrier and the first loads for the iteration at `value`."""
+    def _load_first_fragments(self, arguments: Mapping[Any, Any]) -> list[Any]:
+        """Clone the wait, the barrier and the first loads for an iteration.
+
+        Args:
+            arguments: what the arguments of the body are in that iteration.
+        """
         for op in self.head:
             clone(op, {})
-        values = {variable: value}
+        values = dict(arguments)
         for n in self.loading:
             clone(self.operations[n], values)
         return [values[fragment] for fragment in self.fragments]
@@ -191,6 +198,24 @@ class _Rotation:
             return arith.MinSIOp(following, last).result
         there = arith.CmpIOp(arith.CmpIPredicate.slt, following, upper).result
         return arith.SelectOp(there, following, variable).result
+
+    def _following_carried(self, variable: Any, following: Any) -> dict[Any, Any]:
+        """Return what the addresses of fragments need of the values that the next iteration gets.
+
+        Args:
+            variable: the induction variable.
+            following: that of the next iteration, or of the last one itself.
+        """
+        needed = self._carried_by(self.loading)
+        if not needed:
+            return {}
+        values: dict[Any, Any] = {}
+        computed = [self.yielded[v] for v in needed if self.yielded[v] in self.positions]
+        for n in self._needed(computed):
+            clone(self.operations[n], values)
+        is_other = arith.CmpIOp(arith.CmpIPredicate.ne, following, variable).result
+        after = {v: values.get(self.yielded[v], self.yielded[v]) for v in needed}
+        return {v: arith.SelectOp(is_other, x, v).result for v, x in after.items()}
 
     def _attribute(self, rotated: Any) -> None:
         """Copy the loop's attributes to the new loop; fragments have no bounds."""
@@ -246,8 +271,21 @@ class _Rotation:
         return (
             any(name in _LOADS for name in names)
             and all(name.startswith((*_LOADS, *_IN_REGISTERS)) for name in names)
-            and not any(operand in self.carried for n in needed for operand in self.operands[n])
+            and all(map(self._is_known_early, self._carried_by(needed)))
         )
+
+    def _is_known_early(self, carried: Any) -> bool:
+        """Return whether the next iteration's value of what a loop carries takes no memory."""
+        following = self.yielded[carried]
+        if following not in self.positions:
+            return following == carried or following not in self.yielded
+        needed = self._needed([following])
+        return all(self.operations[n].name.startswith(_IN_REGISTERS) for n in needed)
+
+    def _carried_by(self, needed: Sequence[int]) -> list[Any]:
+        """Return what operations read of the values that the loop carries."""
+        read = dict.fromkeys(v for n in needed for v in self.operands[n])
+        return [v for v in read if v in self.yielded]
 
     def _needed(self, values: Sequence[Any]) -> list[int]:
         """Return the positions of the backward slice of `values` in the loop's body, in order."""

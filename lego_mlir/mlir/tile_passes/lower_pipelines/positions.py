@@ -14,7 +14,8 @@ would wait before they even look at a barrier.
     }
 
 A loop carries them if each of its iterations adds the same to the number. They begin with those of
-the number before the loop, which a loop around it may carry.
+the number before the loop, which a loop around it may carry. Rings without mbarriers have stages
+only: nothing uses their parities, which are removed later.
 """
 
 from __future__ import annotations
@@ -111,7 +112,7 @@ class Positions:
 
     def of(self, op: Any, number: Any, stages: int) -> Position:
         """Build the position of a tile's number at the insertion point, which is before `op`."""
-        found = self._known(self._loop_of(op, number), number, stages)
+        found = self._known(self._loop_of(op, number, in_branches=True), number, stages)
         if found is None or found[0].position is None:
             return Position.of(number, stages)
         carried, distance = found
@@ -144,14 +145,18 @@ class Positions:
         self._carried.setdefault(loop, []).append(_Carried(number, before, step, stages))
         self._request(loop, before, stages)
 
-    def _loop_of(self, op: Any, number: Any) -> Any | None:
+    def _loop_of(self, op: Any, number: Any, *, in_branches: bool = False) -> Any | None:
         """Return the innermost loop around an operation on whose iterations a number depends.
 
-        There is none around a branch: what few iterations use is not worth carrying.
+        Args:
+            op: the operation.
+            number: the number.
+            in_branches: whether the loop may be around a branch with the operation. What few
+                iterations use is not worth carrying, but may be near what a loop carries.
         """
         arguments = _arguments(number)
         around = op.parent.operation
-        while around != self._kernel.launch and around.name != _BRANCH:
+        while around != self._kernel.launch and (in_branches or around.name != _BRANCH):
             if around.name == _LOOP and arguments & set(_body(around).arguments):
                 return around
             around = around.parent.operation

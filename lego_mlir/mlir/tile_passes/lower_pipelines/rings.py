@@ -88,9 +88,9 @@ class _Lowering:
         self._has_wgmma = any(op.name in _DOTS and is_shared_tile(op.operands[1]) for op in inside)
 
     def _numbers(self) -> Iterator[tuple[Any, Any, int]]:
-        """Yield the operations on rings between roles, or of TMA, with numbers and stages."""
+        """Yield the operations on rings, with the numbers of their tiles and the rings' stages."""
         for op in operations_in(self._kernel.launch):
-            if op.name in pipelines.OF_RING and op.operands[0] not in self._maker.of_threads:
+            if op.name in pipelines.OF_RING:
                 yield op, op.operands[1], pipelines.stages_of(op.operands[0])
 
     def run(self) -> None:
