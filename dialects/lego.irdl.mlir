@@ -148,7 +148,8 @@ irdl.dialect @lego {
   // 0.  operands: one index a dimension, symbols
   //
   // In a kernel on tiles, with the unit attribute `ordered`, what the threads of the CTA have written
-  // before is seen by those of a CTA whose `ordered` update of this element comes after it.
+  // before is seen by those of a CTA whose `ordered` update of this element comes after it: the
+  // update is a release and an acquire.
   irdl.operation @atomic {
     %element = irdl.any
     %memref = irdl.base "!builtin.memref"

@@ -46,9 +46,9 @@
 
 // PTX:        st.global.v4.b32
 // PTX:        bar.sync 1, 128;
-// PTX:        fence.acq_rel.gpu;
-// PTX-NEXT:   atom.relaxed.gpu.global.add.u32
-// PTX-NEXT:   fence.acq_rel.gpu;
+// PTX-NOT:    fence
+// PTX:        atom.acq_rel.gpu.global.add.u32
+// PTX-NOT:    fence
 // PTX:        bar.sync 1, 128;
 // PTX:        ld.global.v4.b32
 

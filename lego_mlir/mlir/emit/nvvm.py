@@ -93,14 +93,6 @@ def mbarrier_try_wait_parity(barrier: Any, parity: Any, ticks: Any) -> Any:
     return _made("mbarrier.try_wait.parity", [barrier, parity, ticks])
 
 
-def fence_gpu() -> None:
-    """Order the thread's accesses of memory before with those after it, for all of the GPU."""
-    i64 = ir.IntegerType.get_signless(64)
-    order = {"ordering": ir.IntegerAttr.get(i64, _ACQUIRE_RELEASE)}
-    attributes = {**order, "syncscope": ir.StringAttr.get("device")}
-    ir.Operation.create("llvm.fence", attributes=attributes)
-
-
 def fence_async_shared(own: Mapping[str, Any] | None = None) -> None:
     """Make writes to the CTA's shared memory visible to the asynchronous proxy.
 

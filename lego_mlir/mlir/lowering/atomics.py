@@ -9,6 +9,8 @@ becomes, under the layout's mask where tiles are partial,
 MLIR lowers this to an update that is ordered among all of a system. Elements that a kernel's
 threads update together only need each update to be atomic among the threads that see the memory:
 those of the device, or for shared memory those of the CTA. `relax` sets that order and scope.
+
+One with `ordered` is a release and an acquire of the device, which orders what surrounds it.
 """
 
 from __future__ import annotations
@@ -54,17 +56,18 @@ def why_not_atomic(kind: object, element: Any) -> tuple[str, str] | None:
     return None
 
 
-def update(access: LayoutAccess, value: Any, kind: str) -> Any:
+def update(access: LayoutAccess, value: Any, kind: str, *, is_ordered: bool = False) -> Any:
     """Build the update of an element; return the value before, 0 where there is no element."""
+    build = _build_ordered if is_ordered else build_update
     _, runs = access.runs()
     (group,) = access.groups(runs)
     if group.condition is False:
         return constant(access.kind, zero(access.kind))
     if group.condition is True:
-        return build_update(kind, value, access.flat, group.offsets[0])
+        return build(kind, value, access.flat, group.offsets[0])
     guard = scf.IfOp(group.condition, [access.kind], has_else=True)
     with ir.InsertionPoint(guard.then_block):
-        scf.YieldOp([build_update(kind, value, access.flat, group.offsets[0])])
+        scf.YieldOp([build(kind, value, access.flat, group.offsets[0])])
     with ir.InsertionPoint(guard.else_block):
         scf.YieldOp([constant(access.kind, zero(access.kind))])
     return guard.results[0]
@@ -77,10 +80,43 @@ def build_update(kind: str, value: Any, flat: Any, offset: Any) -> Any:
     return memref.AtomicRMWOp(which, value, flat, [offset]).result
 
 
+def _build_ordered(kind: str, value: Any, flat: Any, offset: Any) -> Any:
+    """Build an update that is a release and an acquire, as `build_update`.
+
+    Two fences around a relaxed one would order the same, and take a fence longer.
+    """
+    i64 = ir.IntegerType.get_signless(64)
+    index = ir.IndexType.get()
+    start = memref.ExtractAlignedPointerAsIndexOp(flat).result
+    size = arith.ConstantOp(index, value.type.width // 8).result
+    address = arith.AddIOp(start, arith.MulIOp(offset, size).result).result
+    pointer = ir.Operation.create(
+        "llvm.inttoptr",
+        results=[ir.Type.parse(_GLOBAL)],
+        operands=[arith.IndexCastOp(i64, address).result],
+    ).result
+    of_floats = isinstance(value.type, ir.FloatType)
+    operation = (_LLVM_OF_FLOATS if of_floats else _LLVM_OF_INTEGERS)[kind]
+    return ir.Operation.create(
+        "llvm.atomicrmw",
+        results=[value.type],
+        operands=[pointer, value],
+        attributes={
+            "bin_op": ir.IntegerAttr.get(i64, operation),
+            "ordering": ir.IntegerAttr.get(i64, _ACQ_REL),
+            "syncscope": ir.StringAttr.get("device"),
+        },
+    ).result
+
+
 _LLVM_ATOMICS = ("llvm.atomicrmw", "llvm.cmpxchg")
 _MEMREF_ATOMICS = ("memref.atomic_rmw", "memref.generic_atomic_rmw")
-_MONOTONIC = 2  # LLVM::AtomicOrdering
-_SHARED = "!llvm.ptr<3>"
+_MONOTONIC, _ACQ_REL = 2, 6  # LLVM::AtomicOrdering
+_SHARED, _GLOBAL = "!llvm.ptr<3>", "!llvm.ptr<1>"
+
+# LLVM::AtomicBinOp
+_LLVM_OF_FLOATS = {"exchange": 0, "add": 11, "max": 13, "min": 14}
+_LLVM_OF_INTEGERS = {"exchange": 0, "add": 1, "and": 3, "or": 5, "xor": 6, "max": 7, "min": 8}
 
 
 def has_updates(operations: Iterable[Any]) -> bool:

@@ -257,7 +257,10 @@ class _Lowering:
         access = self.access(op, layout, buffer, operands, value.type)
         check_stored(op, access.piece.layout, self.source)
         with ir.InsertionPoint(op), op.location:
-            old = located(self.source, op, lambda: atomics.update(access, value, kind))
+            orders = dialect.ORDERS in op.attributes
+            old = located(
+                self.source, op, lambda: atomics.update(access, value, kind, is_ordered=orders)
+            )
         op.results[0].replace_all_uses_with(old)
 
     def load_parts(self, op: Any, layout: Layout) -> None:

@@ -25,7 +25,6 @@ from lego_mlir.diagnostics import LegoError
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.dialect import tile_operations as tiles
-from lego_mlir.mlir.emit import nvvm
 from lego_mlir.mlir.layouts import layout_attribute
 from lego_mlir.mlir.modules import named_attributes
 from lego_mlir.mlir.tile_ir.types import element_of
@@ -101,7 +100,7 @@ def lower_once(op: Any, threads: Threads) -> None:
     """Build what one thread of the CTA or cluster does, such as a store of one element.
 
     Its result, such as what an atomic update returns, goes through shared memory to all threads. If
-    it orders memory, a barrier and fences extend that to all threads.
+    it orders memory, barriers extend that to all threads.
 
     Args:
         op: of at most one result.
@@ -119,20 +118,15 @@ def lower_once(op: Any, threads: Threads) -> None:
     one = layout_attribute(OrderBy(Row(1)))
     buffers = [allocate(one, r.type) for r in used]
     zero = [build.index(0)] if used else []
-    orders = dialect.ORDERS in op.attributes
-    if orders:
+    if dialect.ORDERS in op.attributes:
         make_barrier(op)
     with where(threads.is_first_of_cluster()):
-        if orders:
-            nvvm.fence_gpu()
         made = ir.Operation.create(
             op.name,
             results=[r.type for r in op.results],
             operands=list(op.operands),
             attributes=named_attributes(op),
         )
-        if orders:
-            nvvm.fence_gpu()
         for buffer in buffers:
             tiles.store_parts(list(made.results), buffer, zero, one, [])
     for buffer, result in zip(buffers, used, strict=True):

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tile_kernels import kernel, outputs, tile
+from tile_kernels import kernel, outputs, store, tile
 
 from lego_mlir.analysis.distributed import DistributedLayout, coalesced, reduced
 from lego_mlir.compiler.driver import Compilation, Options
@@ -64,3 +64,38 @@ def test_vectors_of_f32_are_added_by_one_instruction(
     assert lines
     assert all(instruction in line for line in lines)
     assert any(".v4." in line for line in lines) == ("v4" in instruction)
+
+
+KINDS = {
+    "add": np.add,
+    "max": np.maximum,
+    "min": np.minimum,
+    "and": np.bitwise_and,
+    "or": np.bitwise_or,
+    "xor": np.bitwise_xor,
+    "exchange": lambda old, new: new,
+}
+
+
+@pytest.mark.parametrize(
+    ("dtype", "kind"),
+    [
+        *((np.int32, kind) for kind in KINDS),
+        *((np.float32, kind) for kind in ("add", "max", "min", "exchange")),
+    ],
+)
+def test_ordered_updates_of_an_element(dtype: type, kind: str) -> None:
+    element = {np.float32: "f32", np.int32: "i32"}[dtype]
+    arguments = {"y": np.asarray([5, -6, 7], dtype), "old": np.zeros(1, dtype)}
+    number = "-3.0" if dtype is np.float32 else "-3"
+    body = f"""
+    %n = arith.constant {number} : {element}
+    %v = "lego.atomic"(%n, %y, %c1) {{layout = #y, kind = "{kind}", ordered}}
+        : ({element}, memref<3x{element}>, index) -> {element}
+    %t = "lego.full"(%v) : ({element}) -> {tile(coalesced((1,), 4, 1), element)}
+    {store(arguments, "old", "%t", tile(coalesced((1,), 4, 1), element))}
+"""
+    found = outputs(kernel(arguments, 1, body), arguments)
+    expected = np.asarray([5, KINDS[kind](dtype(-6), dtype(-3)), 7], dtype)
+    np.testing.assert_array_equal(found["y"], expected)
+    np.testing.assert_array_equal(found["old"], arguments["y"][1:2])
