@@ -11,8 +11,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from lego_mlir.hardware.limits import MAX_ACCESS_BYTES, WARP_THREADS
+from lego_mlir.hardware.limits import MAX_ACCESS_BYTES, MAX_CLUSTER_CTAS, WARP_THREADS
 from lego_mlir.kernels.rows.config import RowsConfig
+from lego_mlir.kernels.rows.lengths import RowLengths
 from lego_mlir.kernels.rows.problem import RowsProblem
 from lego_mlir.kernels.rows.streams import choose_stream
 
@@ -73,6 +74,13 @@ _SUMS = {
 }  # fmt: skip
 """By how many outputs are sums of columns, and the bytes of an element."""
 
+_HELD_MASKED = 32
+"""Bytes of a row that a thread has at most where there are masks and two sums of the columns of
+short elements: more take all registers."""
+
+_SMS = 132
+"""Multiprocessors of an H200."""
+
 _WASTE = 16
 """One in so many elements of a tile may be past the end of a row."""
 
@@ -116,7 +124,7 @@ def choose(problem: RowsProblem, *, clusters: bool = True) -> RowsConfig:
 def _choose_long(problem: RowsProblem, *, clusters: bool) -> RowsConfig:
     """Return the config of long rows: in pieces, or divided among the CTAs of a cluster."""
     inputs, n, is_wide = len(problem.loaded_elementwise), problem.longest, _size(problem) >= 4
-    by_column = len(problem.loaded_by_column)
+    by_column, is_open = len(problem.loaded_by_column), _has_masks(problem)
     stream = None
     if clusters and not problem.column_sums:
         stream = choose_stream(problem)
@@ -140,8 +148,15 @@ def _choose_long(problem: RowsProblem, *, clusters: bool) -> RowsConfig:
             ahead = int(is_wide and by_column > 0)
             warps = _MOST_WARPS if ahead and held > 32 else _MANY_WARPS
             warps = _fitting_warps(problem, cluster, warps)
-            reason = "CTAs divide a row"
-            return RowsConfig(1, warps, cluster=cluster, ahead=ahead, reason=reason)
+            per_sm = 2 if is_open and warps * held <= _MANY_WARPS * 32 else 1
+            return RowsConfig(
+                1,
+                warps,
+                cluster=cluster,
+                ahead=ahead,
+                ctas_per_sm=per_sm,
+                reason="CTAs divide a row",
+            )
     return _pieces(problem, _MOST_WARPS, 4, "a row does not fit in registers")
 
 
@@ -177,6 +192,14 @@ def _held(warps: int, inputs: int) -> int:
 def _size(problem: RowsProblem) -> int:
     """Return the bytes of the widest elements."""
     return max(a.bytes for a in problem.elementwise)
+
+
+def _has_masks(problem: RowsProblem) -> bool:
+    """Return whether rows are of a class of lengths: their masks need registers, too.
+
+    One register too many lets a multiprocessor have fewer CTAs at once than were measured.
+    """
+    return isinstance(problem.columns, RowLengths)
 
 
 def _threads(columns: int, held: int) -> int:
@@ -228,11 +251,13 @@ def _choose_sums(problem: RowsProblem, *, clusters: bool) -> RowsConfig:
     stream = choose_stream(problem) if clusters else None
     if stream is not None:
         return stream
-    table = _SUMS[kind]
-    found = next((loop for loop in table if row <= loop.longest), None)
+    found = next((loop for loop in _SUMS[kind] if row <= loop.longest), None)
+    if found and kind == (2, 2) and found.held > _HELD_MASKED and _has_masks(problem):
+        found = found._replace(held=_HELD_MASKED, ctas=found.ctas * _HELD_MASKED // found.held)
     all_threads = found.warps * WARP_THREADS if found else 0
     threads = _threads(row, found.held) if found else 0
-    if found is None or (threads > all_threads and not clusters):
+    parts = MAX_CLUSTER_CTAS if clusters else 1
+    if found is None or threads > parts * all_threads:
         return _choose_long(problem, clusters=clusters)
     most = 1 << (problem.many_rows - 1).bit_length()
     rows, cluster = min(max(1, all_threads // threads), most), max(1, threads // all_threads)
@@ -243,6 +268,7 @@ def _choose_sums(problem: RowsProblem, *, clusters: bool) -> RowsConfig:
         ctas=min(found.ctas, -(-problem.many_rows // rows)),
         ahead=found.ahead,
         together=found.together,
+        ctas_per_sm=-(-found.ctas // _SMS) if _has_masks(problem) and cluster == 1 else 1,
         reason=f"{threads} threads a row",
     )
 
