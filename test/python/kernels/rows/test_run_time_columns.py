@@ -107,6 +107,20 @@ def test_sums_of_columns_of_long_rows(config: RowsConfig) -> None:
     np.testing.assert_allclose(dw, (dy * x * rstd[:, None]).sum(axis=0), atol=1e-4)
 
 
+def test_sums_of_columns_of_short_elements_leave_registers_for_masks() -> None:
+    columns = 6152
+    x, dy = (random(2, columns, seed=k).astype(ml_dtypes.bfloat16) for k in (0, 1))
+    w, mean, rstd = np.ones_like(x[0]), np.zeros(2, np.float32), np.ones(2, np.float32)
+    dx, dw, db = np.empty_like(x), np.empty_like(w), np.empty_like(w)
+    function = layernorm_backward(2, None, "bf16")
+    function(x, w, dy, mean, rstd, dx, dw, db, device="sim")
+    normal, slope = x.astype(np.float64), dy.astype(np.float64)
+    means = normal * (slope * normal).mean(1, keepdims=True) + slope.mean(1, keepdims=True)
+    np.testing.assert_allclose(dx.astype(float), slope - means, atol=0.02)
+    np.testing.assert_allclose(dw.astype(float), (slope * normal).sum(axis=0), atol=0.05)
+    np.testing.assert_allclose(db.astype(float), slope.sum(axis=0), atol=0.02)
+
+
 @pytest.mark.parametrize(("rows", "columns"), [(None, 572), (5, None)])
 def test_ctas_of_a_cluster_do_not_wait_to_store_what_is_theirs(
     rows: int | None, columns: int | None
