@@ -73,7 +73,12 @@ def test_the_other_type_and_mma() -> None:
     [
         ((1, 100, 200, 2, 1, 64), "late", {}),
         ((1, 100, 200, 1, 1, 64), "early", {"speculated": 8, "ctas": 1, "store_stages": 1}),
-        ((1, 64, 100, 1, 1, 256), "random", {"converters": 2, "columns": 32}),
+        (
+            (1, 64, 100, 1, 1, 256),
+            "random",
+            {"converters": 2, "columns": 32, "operand_registers": 0},
+        ),
+        ((1, 192, 200, 1, 1, 64), "late", {"rows": 192, "warps": 12, "converters": 2}),
     ],
 )
 def test_exponentials_of_8_bits(
