@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 from lego_mlir.algebra import Layout
@@ -119,6 +120,9 @@ def _tiled(layout: Layout, dims: tuple[int, ...], shape: tuple[int, ...]) -> Lay
     return layout.TileBy(counts, sizes)
 
 
+_GROUP_BYTES = 8192
+"""Bytes of small boxes that are stored together, at most."""
+
 _MASK_BITS = 16
 """The bits of the mask of CTAs to which TMA copies."""
 
@@ -189,8 +193,8 @@ class TensorCopies:
     def store(self, op: Any, stage: Stage) -> None:
         """Build the copies of a tile to its tensor by one thread.
 
-        Each box is a group, and has been read before the next one begins: TMA copies in order, so
-        loads would wait for the whole tile.
+        A group of boxes has been read before the next one begins: TMA copies in order, so loads
+        would wait for the whole tile. Small boxes are groups together.
 
         Args:
             op: the lego.store.
@@ -200,10 +204,15 @@ class TensorCopies:
             LegoError: TMA cannot copy the tile.
         """
         _, _, *origin = list(op.operands)
-        for tensor_map, coordinates, at in self._boxes(op, stage, origin):
+        box = boxes_of(self._kernel, op, stage.kind)[0].boxes.box
+        each = prod(box) * bytes_of(ir.RankedTensorType(stage.kind).element_type)
+        together = max(1, _GROUP_BYTES // each)
+        copies = list(self._boxes(op, stage, origin))
+        for number, (tensor_map, coordinates, at) in enumerate(copies, 1):
             nvvm.store_tile(tensor_map, at, coordinates)
-            nvvm.commit_stores()
-            nvvm.wait_for_stores_read(0)
+            if number % together == 0 or number == len(copies):
+                nvvm.commit_stores()
+                nvvm.wait_for_stores_read(0)
 
     def _boxes(
         self,
