@@ -33,6 +33,12 @@ def other_cases() -> list[MoveCase]:
             _roll(_MATRIX, (5, 129), dtype),
             *_joins([(16384, 4096), (16384, 1024), (16384, 1001)], 1, dtype),
         ]
+    found += [
+        *_joins([(16384, 4096), (16384, 1024), (16384, 1024)], 1, "f16"),
+        *_joins([(4097, 4099), (8001, 4099)], 0, "f16"),
+        *_joins([(8192, 1000 + n) for n in range(16)], 1, "f16"),
+        *_joins([(1 << 22, 3), (1 << 22, 5), (1 << 22, 1)], 1, "f32"),
+    ]
     found += [_gather(_TABLE, _ROWS, _DEPTH, "f16"), _gather(1 << 20, 1 << 20, 64, "f32")]
     return [
         *found,

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import accumulate
 
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.frontend import Kernel
-from lego_mlir.kernels.moves.axes import Axis
-from lego_mlir.kernels.moves.windows import check, in_parts
+from lego_mlir.kernels.moves.parts import kernel_of_parts
+from lego_mlir.kernels.moves.windows import check
 from lego_mlir.kernels.public import public
 
 MAX_PARTS = 64
@@ -16,21 +15,26 @@ MAX_PARTS = 64
 
 
 @public
-def concatenate(shapes: Sequence[Sequence[int]], axis: int = 0, dtype: str = "f32") -> Kernel:
+def concatenate(
+    shapes: Sequence[Sequence[int]], axis: int = 0, dtype: str = "f32", *, alignment: int = 16
+) -> Kernel:
     """Return a kernel `(x0, x1, …, y)`: y has the tensors behind one another along a dimension.
 
     Args:
-        shapes: of the tensors, which differ along `axis` only.
+        shapes: of the tensors, which differ along `axis` only, where they may be 0.
         axis: the dimension, counted from 0.
         dtype: element type of all.
+        alignment: bytes that divide the addresses of all tensors, a power of two.
 
     Raises:
         LegoError: a size or a type is wrong, or shapes do not fit.
     """
+    if not shapes:
+        raise LegoError(
+            "concatenate: shapes=[] has no tensor", hint="one or more: [(4, 30), (7, 30)]"
+        )
     for shape in shapes:
-        check("concatenate", shape, dtype)
-    if not shapes or type(axis) is not int or not 0 <= axis < len(shapes[0]):
-        raise LegoError(f"concatenate: {list(shapes)} have no dimension {axis} to join")
+        _check_axis("concatenate", shape, axis, dtype)
     first = list(shapes[0])
     for k, shape in enumerate(shapes):
         if [*shape[:axis], *shape[axis + 1 :]] != [*first[:axis], *first[axis + 1 :]]:
@@ -40,43 +44,80 @@ def concatenate(shapes: Sequence[Sequence[int]], axis: int = 0, dtype: str = "f3
             )
     sizes = [shape[axis] for shape in shapes]
     whole = [*first[:axis], sum(sizes), *first[axis + 1 :]]
-    return _in_parts("concatenate", whole, axis, sizes, dtype, joins=True)
+    return _in_parts("concatenate", whole, axis, sizes, dtype, alignment, joins=True)
 
 
 @public
-def split(shape: Sequence[int], sizes: Sequence[int], axis: int = 0, dtype: str = "f32") -> Kernel:
+def split(
+    shape: Sequence[int],
+    sizes: Sequence[int],
+    axis: int = 0,
+    dtype: str = "f32",
+    *,
+    alignment: int = 16,
+) -> Kernel:
     """Return a kernel `(x, y0, y1, …)`: the y are the pieces of x along a dimension.
 
     Args:
         shape: sizes of x.
-        sizes: of the pieces along `axis`; their sum is that of x.
+        sizes: of the pieces along `axis`, which may be 0; their sum is that of x.
         axis: the dimension, counted from 0.
         dtype: element type of all.
+        alignment: bytes that divide the addresses of all tensors, a power of two.
 
     Raises:
         LegoError: a size or a type is wrong.
     """
-    check("split", shape, dtype)
-    check("split", sizes)
-    if type(axis) is not int or not 0 <= axis < len(shape) or sum(sizes) != shape[axis]:
+    _check_axis("split", shape, axis, dtype)
+    for size in sizes:
+        _check_axis("split", [size], 0, dtype)
+    if sum(sizes) != shape[axis]:
         raise LegoError(
             f"split: pieces of {list(sizes)} are not dimension {axis} of {list(shape)}",
             hint="the sizes of the pieces add up to that of the dimension",
         )
-    return _in_parts("split", list(shape), axis, sizes, dtype, joins=False)
+    return _in_parts("split", list(shape), axis, sizes, dtype, alignment, joins=False)
+
+
+def _check_axis(name: str, shape: Sequence[int], axis: int, dtype: str) -> None:
+    """Check a shape that may have no elements along a dimension.
+
+    Raises:
+        LegoError: it has no such dimension, or a size or the element type is wrong.
+    """
+    if type(axis) is not int or not 0 <= axis < len(shape):
+        raise LegoError(
+            f"{name}: {list(shape)} has no dimension {axis}",
+            hint=f"dimensions are counted from 0: axis is below {len(shape)}",
+        )
+    has_none = type(shape[axis]) is int and shape[axis] == 0
+    check(name, [*shape[:axis], 1, *shape[axis + 1 :]] if has_none else shape, dtype)
+    if None in shape:
+        raise LegoError(
+            f"{name}: {list(shape)} has a size that only the launch knows",
+            hint="name the sizes of all dimensions",
+        )
 
 
 def _in_parts(
-    name: str, whole: Sequence[int], axis: int, sizes: Sequence[int], dtype: str, *, joins: bool
+    name: str,
+    whole: Sequence[int],
+    axis: int,
+    sizes: Sequence[int],
+    dtype: str,
+    alignment: int,
+    *,
+    joins: bool,
 ) -> Kernel:
-    if any(n is None for n in (*whole, *sizes)) or len(sizes) > MAX_PARTS:
+    if not whole[axis]:
         raise LegoError(
-            f"{name}: {len(sizes)} tensors, of the sizes {list(sizes)}",
-            hint=f"at most {MAX_PARTS}, and all sizes are known",
+            f"{name}: the tensors have no elements along dimension {axis}",
+            hint="one of them has some",
         )
-    parts = []
-    for size, first in zip(sizes, accumulate(sizes, initial=0), strict=False):
-        axes = [Axis(n, n) for n in whole]
-        axes[axis] = Axis(whole[axis], size, first)
-        parts.append(axes)
-    return in_parts(name, dtype, parts, joins=joins)
+    if len(sizes) > MAX_PARTS:
+        raise LegoError(f"{name}: {len(sizes)} tensors in one launch", hint=f"at most {MAX_PARTS}")
+    if type(alignment) is not int or alignment < 1 or alignment & (alignment - 1):
+        raise LegoError(
+            f"{name}: alignment={alignment!r} is no power of two", hint="bytes, 16 by default"
+        )
+    return kernel_of_parts(name, whole, axis, sizes, dtype, alignment, joins=joins)

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from inspect import Parameter, Signature
-from math import prod
 from typing import Any
 
 from lego_mlir import frontend as lg
 from lego_mlir.algebra import Layout, OrderBy, Row, parse_layout
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.frontend import TensorType
-from lego_mlir.frontend.dtypes import check_dtype
+from lego_mlir.frontend.dtypes import check_dtype, mlir_name
 from lego_mlir.hardware.dtypes import ELEMENT_BYTES
 from lego_mlir.hardware.limits import MAX_ACCESS_BYTES, WARP_THREADS
 from lego_mlir.kernels.moves.axes import Axis, merged
@@ -114,43 +113,6 @@ def copy_tile(tiling: Tiling, number: Sequence[Any], x: Any, y: Any) -> None:
     y.tile(*tiling.tile)[tuple(number)] = source if x.dtype == y.dtype else source.to(y.dtype)
 
 
-def in_parts(name: str, dtype: str, parts: Sequence[Sequence[Axis]], *, joins: bool) -> lg.Kernel:
-    """Return the kernel that joins tensors to one, or splits one into tensors.
-
-    Args:
-        name: of the kernel.
-        dtype: element type of all.
-        parts: where in the whole the elements of each part are: its dimensions `written`, those
-            `read` of the whole.
-        joins: whether the parts are read: `(x0, x1, …, y)`; else `(x, y0, y1, …)`.
-    """
-    whole = tensor(dtype, [a.read for a in parts[0]])
-    letter, other = ("x", "y") if joins else ("y", "x")
-    kinds = {f"{letter}{k}": tensor(dtype, [a.written for a in p]) for k, p in enumerate(parts)}
-    parameters = {**kinds, other: whole} if joins else {other: whole, **kinds}
-    fewer = [merged(axes) for axes in parts]
-    tilings = [Tiling.of(tuple(a.written for a in axes), bytes_of(dtype)) for axes in fewer]
-    counts = [prod(n for n in t.counts.dims if isinstance(n, int)) for t in tilings]
-
-    def move(**tensors: Any) -> None:
-        block, first = lg.block_id(), 0
-        for k, (tiling, axes) in enumerate(zip(tilings, fewer, strict=True)):
-
-            @lg.if_((block >= first) & (block < first + counts[k]))
-            def _(
-                k: int = k, tiling: Tiling = tiling, axes: Any = axes, first: int = first
-            ) -> None:
-                part = flat(tensors[f"{letter}{k}"], [a.written for a in axes])
-                pair = part, window(tensors[other], axes)
-                number = tiling.counts.inv(block - first)
-                copy_tile(tiling, number, *(pair if joins else pair[::-1]))
-
-            first += counts[k]
-
-    move.__name__ = name
-    return _made(move, sum(counts), parameters, f"{len(parts)} parts, each by CTAs of its own")
-
-
 def _made(
     body: Callable[..., None], grid: Any, parameters: dict[str, TensorType], explanation: str
 ) -> lg.Kernel:
@@ -172,7 +134,7 @@ def tensor(dtype: str, sizes: Sequence[int | None]) -> TensorType:
 
 def bytes_of(dtype: str) -> int:
     """Return the bytes of an element."""
-    return ELEMENT_BYTES[dtype]
+    return ELEMENT_BYTES[mlir_name(dtype)]
 
 
 def check(name: str, sizes: Sequence[int | None], *dtypes: str) -> None:

@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.kernels import cast, concatenate, crop, flip, gather_rows, pad, roll, split
 
-DTYPES = {"i8": np.int8, "i32": np.int32, "f16": np.float16, "f32": np.float32}
+DTYPES = {
+    "i8": np.int8,
+    "u8": np.uint8,
+    "i32": np.int32,
+    "f16": np.float16,
+    "f32": np.float32,
+    "f64": np.float64,
+}
+BITS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
 MODES = {"zero": "constant", "clamp": "edge", "wrap": "wrap"}
 
 
@@ -61,17 +71,38 @@ def test_roll(shifts: tuple[int, ...]) -> None:
     check(roll(x.shape, shifts), x, np.roll(x, shifts, (0, 1, 2)))
 
 
-@pytest.mark.parametrize("axis", [0, 1, 2])
-def test_concatenate_and_split(axis: int) -> None:
-    sizes = (5, 2, 9)
-    shapes = [(*(3, 4, 7)[:axis], n, *(3, 4, 7)[axis + 1 :]) for n in sizes]
-    parts = [numbers(shape, "f16") for shape in shapes]
+@settings(max_examples=10)
+@example((3, 50, 1), 1, (4096, 0, 1001), "i8", 16)  # longer than a CTA's words, at all phases
+@example((1, 9, 7), 0, (3, 2, 1), "f64", 16)
+@example((5, 9, 16), 1, (8, 24), "f16", 16)  # rows of whole words
+@example((5, 9, 3), 1, (7, 30), "f16", 2)  # at addresses of which only elements are known
+@given(
+    shape=st.tuples(st.integers(1, 5), st.integers(1, 5), st.integers(1, 9)),
+    axis=st.integers(0, 2),
+    sizes=st.lists(st.integers(0, 40), min_size=1, max_size=4).filter(any),
+    dtype=st.sampled_from(["i8", "f16", "f32", "f64", "u8"]),
+    alignment=st.sampled_from([1, 4, 8, 16]),
+)
+def test_concatenate_and_split(
+    shape: tuple[int, ...], axis: int, sizes: Sequence[int], dtype: str, alignment: int
+) -> None:
+    shapes = [(*shape[:axis], n, *shape[axis + 1 :]) for n in sizes]
+    parts = [
+        np.random.default_rng(n)
+        .integers(0, 256, prod(each) * DTYPES[dtype]().nbytes, np.uint8)
+        .view(BITS[DTYPES[dtype]().nbytes])
+        .reshape(each)
+        for n, each in enumerate(shapes)
+    ]
     whole = np.concatenate(parts, axis)
-    y = np.zeros_like(whole)
-    concatenate(shapes, axis, "f16")(*parts, y, device="sim")
+    kind = DTYPES[dtype]
+    y = np.full(whole.nbytes, 0xCD, np.uint8).view(whole.dtype).reshape(whole.shape)
+    join = concatenate(shapes, axis, dtype, alignment=alignment)
+    join(*(part.view(kind) for part in parts), y.view(kind), device="sim")
     np.testing.assert_array_equal(y, whole)
-    pieces = [np.zeros_like(part) for part in parts]
-    split(whole.shape, sizes, axis, "f16")(whole, *pieces, device="sim")
+    pieces = [np.full_like(part, 0x5A) for part in parts]
+    parting = split(whole.shape, sizes, axis, dtype, alignment=alignment)
+    parting(whole.view(kind), *(piece.view(kind) for piece in pieces), device="sim")
     for piece, part in zip(pieces, parts, strict=True):
         np.testing.assert_array_equal(piece, part)
 
@@ -123,7 +154,15 @@ def test_cast_of_any_number_of_rows() -> None:
         (lambda: flip((3, 4), (2,)), "not dimensions"),
         (lambda: roll((3, 4), (1, 2, 3)), "has 3 numbers"),
         (lambda: concatenate([(3, 4), (3, 5)], 0), "tensor 1 has the shape"),
+        (lambda: concatenate([]), "has no tensor"),
+        (lambda: concatenate([(3, 0), (3, 0)], 1), "no elements along dimension 1"),
+        (lambda: concatenate([(0, 3), (0, 4)], 1), "is not a shape"),
+        (lambda: concatenate([(3, 4)] * 65), "65 tensors in one launch"),
+        (lambda: concatenate([(3, 4)], alignment=12), "alignment=12 is no power of two"),
+        (lambda: concatenate([(None, 4)], 1), "only the launch knows"),
         (lambda: split((3, 4), (1, 1), 0), "are not dimension 0"),
+        (lambda: split((3, 4), (4, -1), 0), "is not a shape"),
+        (lambda: split((3, 4), (3,), 2), "has no dimension 2"),
         (lambda: gather_rows(3, 4, 5, index="u8"), "indices are i32 or i64"),
         (lambda: cast((3, 4), "f32", "f16", axes=(0, 0)), "not a permutation"),
         (lambda: cast((None, 4), "f32", "f16", axes=(1, 0)), "only known to the launch"),
