@@ -17,7 +17,7 @@ next rows: so sectors that two parts have in common are read and written at abou
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from inspect import Parameter, Signature
 from itertools import accumulate, pairwise
@@ -30,8 +30,8 @@ from lego_mlir.hardware.limits import MAX_ACCESS_BYTES
 from lego_mlir.index.functions import maximum, minimum
 from lego_mlir.kernels.moves.windows import bytes_of, tensor
 
-_THREADS, _WORDS = 256, 1
-"""Threads of a CTA, and words that each of them loads before it waits for the first one."""
+_THREADS = 256
+"""Threads of a CTA, each of which makes one word: several words a thread took as long or longer."""
 
 _TOGETHER = 1 << 22
 """Bytes of the whole whose parts CTAs go over before the next ones: these stay in the L2 cache."""
@@ -86,8 +86,8 @@ class Part:
         """The most words of the output that a row touches."""
         return -(-(self.length + self.word - self.grain) // self.word)
 
-    def copy(self, x: Any, y: Any, row: Any, number: Any) -> Callable[[], None]:
-        """Load what a word of the output is made of, and return what stores it.
+    def copy(self, x: Any, y: Any, row: Any, number: Any) -> None:
+        """Make a word of the output, or what the row has of it.
 
         Args:
             x: the input.
@@ -98,8 +98,8 @@ class Part:
         word, source, target = self.word, self.source, self.target
         start = minimum(row, self.rows - 1) * target.pitch + target.first
         first, phase = _words(target.total, word).inv(start)
-        # One word later, so that it is not negative.
         along = number * word - phase
+        # One word later, so that it is not negative.
         begin = minimum(row, self.rows - 1) * source.pitch + source.first + along + word
         exists = (row < self.rows) & (along < self.length)
         is_whole = (along >= 0) & (along + word <= self.length)
@@ -116,40 +116,37 @@ class Part:
                 put[((first + number) * word + k).below(target.total)] = value
 
         if not last:
-            return lambda: lg.if_(exists)(one_by_one)
+            lg.if_(exists)(one_by_one)
+            return
         input_words = x.view(OrderBy(Row(source.total)).TileBy([-(-source.total // word)], [word]))
         output_words = y.view(OrderBy(Row(target.total)).TileBy([-(-target.total // word)], [word]))
         lines = [
             input_words[(minimum(maximum(w, 1), last) - 1).below(last), :]
             for w in ((near,) if self.grain == word else (near, far))
         ]
+        value = lines[0]
+        if len(lines) > 1:
+            before = shift.to("i32") * self.element
+            value = _shifted(lines[0], lines[-1], before, self.grain * self.element)
 
-        def store() -> None:
-            value = lines[0]
-            if len(lines) > 1:
-                before = shift.to("i32") * self.element
-                value = _shifted(lines[0], lines[-1], before, self.grain * self.element)
+        def whole() -> None:
+            output_words[(first + number).below(target.total // word), :] = value
 
-            def whole() -> None:
-                output_words[(first + number).below(target.total // word), :] = value
+        def ends() -> None:
+            put = y.view(OrderBy(Row(target.total)))
+            for k in range(word):
 
-            def ends() -> None:
-                put = y.view(OrderBy(Row(target.total)))
-                for k in range(word):
+                @lg.if_((along + k >= 0) & (along + k < self.length))
+                def _(k: int = k) -> None:
+                    put[((first + number) * word + k).below(target.total)] = value[k]
 
-                    @lg.if_((along + k >= 0) & (along + k < self.length))
-                    def _(k: int = k) -> None:
-                        put[((first + number) * word + k).below(target.total)] = value[k]
-
-            if self.grain == word:
-                lg.if_(exists)(whole)
-                return
-            is_near = far <= last
-            lg.if_(exists & is_near & is_whole)(whole)
-            lg.if_(exists & is_near & ~is_whole)(ends)
-            lg.if_(exists & ~is_near)(one_by_one)
-
-        return store
+        if self.grain == word:
+            lg.if_(exists)(whole)
+            return
+        is_near = far <= last
+        lg.if_(exists & is_near & is_whole)(whole)
+        lg.if_(exists & is_near & ~is_whole)(ends)
+        lg.if_(exists & ~is_near)(one_by_one)
 
 
 def kernel_of_parts(
@@ -196,8 +193,7 @@ def kernel_of_parts(
             sides = Rows(length, 0, rows * length), Rows(total // rows, before * inner, total)
             source, target = sides if joins else sides[::-1]
             parts[f"{letter}{k}"] = Part(source, target, rows, length, wide // element, element)
-    words = _THREADS * _WORDS
-    counts = [-(-together * part.touched // words) for part in parts.values()]
+    counts = [-(-together * part.touched // _THREADS) for part in parts.values()]
     blocks = OrderBy(Row(-(-rows // together), sum(counts)))
 
     def move(**tensors: Any) -> None:
@@ -207,21 +203,15 @@ def kernel_of_parts(
             x, y = (tensors[label], tensors[other])[:: 1 if joins else -1]
 
             @lg.if_((block >= first) & (block < first + count))
-            def _(part: Part = part, first: int = first, x: Any = x, y: Any = y) -> None:
-                items = OrderBy(Row(-(-_items(part) // part.touched), part.touched))
-                stores = []
-                for k in range(_WORDS):
-                    item = ((block - first) * _WORDS + k) * _THREADS + thread
-                    row, number = items.inv(item)
-                    row = lg.where(row < together, row + group * together, rows)
-                    stores.append(part.copy(x, y, row, number))
-                for store in stores:
-                    store()
+            def _(
+                part: Part = part, count: int = count, first: int = first, x: Any = x, y: Any = y
+            ) -> None:
+                items = OrderBy(Row(-(-count * _THREADS // part.touched), part.touched))
+                row, number = items.inv((block - first) * _THREADS + thread)
+                row = lg.where(row < together, row + group * together, rows)
+                part.copy(x, y, row, number)
 
             first += count
-
-    def _items(part: Part) -> int:
-        return -(-together * part.touched // words) * words
 
     move.__name__ = name
     ordered = [Parameter(n, Parameter.KEYWORD_ONLY) for n in parameters]
