@@ -212,7 +212,11 @@ def _variants(sizes: Sizes) -> dict[str, dict[str, Any]]:
                 "24 registers speculated": replace(given, speculated=24),
                 "192 queries, 64 keys": replace(wide, columns=64, operand_registers=0),
             },
-            256: {"queries in registers": replace(given, columns=64, converters=2)},
+            256: {
+                "queries in shared memory": replace(
+                    given, columns=64, converters=2, operand_registers=0
+                )
+            },
         }
         found |= {name: {"config": config} for name, config in others[sizes.depth].items()}
     return {f"{VARIANT}{name}": options for name, options in found.items()}

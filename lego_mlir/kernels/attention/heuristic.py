@@ -113,17 +113,14 @@ def _choose_tiles(problem: AttentionProblem, spec: GpuSpec, target: Target) -> A
 
 def _with_converters(config: AttentionConfig, depth: int) -> AttentionConfig:
     """Return the config of exponentials of 8 bits, whose values warps of their own transpose."""
-    if config.rows > _MANY_ROWS:
-        # Threads have so few registers that none are left for what begins early.
-        return replace(
-            config,
-            converters=_FEW_CONVERTERS,
-            operand_registers=_OPERAND_REGISTERS,
-            speculated=0,
-        )
-    if depth > _DEEP:
-        return replace(config, converters=_FEW_CONVERTERS)
-    return replace(config, converters=_CONVERTERS, operand_registers=_OPERAND_REGISTERS)
+    # Threads of three warpgroups have so few registers that none are left for what begins early.
+    is_tight = config.rows > _MANY_ROWS
+    return replace(
+        config,
+        converters=_FEW_CONVERTERS if is_tight or depth > _DEEP else _CONVERTERS,
+        operand_registers=_OPERAND_REGISTERS,
+        speculated=0 if is_tight else config.speculated,
+    )
 
 
 def _by_mma(
