@@ -23,14 +23,14 @@ _IN_ROWS, _IN_BRICKS = f"{OURS}, rows", f"{OURS}, bricks"
 _COPY, _ARITHMETIC = "copy", "multiply-adds alone"
 _STARS, _CUBES = (1, 2, 3, 4), (1, 2, 3, 4)
 _SWEEPS = {
-    ("star", 1): (32, 4, 32, 2),
-    ("star", 2): (96, 4, 32, 3),
+    ("star", 1): (32, 4, 32, 2, 0, 1, True, True),
+    ("star", 2): (24, 4, 32, 3, 0, 1, True),
     ("star", 3): (96, 4, 32, 3),
     ("star", 4): (96, 4, 96, 3),
-    ("cube", 1): (24, 4, 32, 3),
-    ("cube", 2): (96, 8, 16, 3, 2),
-    ("cube", 3): (96, 8, 16, 1, 2),
-    ("cube", 4): (96, 12, 32, 1),
+    ("cube", 1): (32, 4, 32, 3, 0, 1, True, True),
+    ("cube", 2): (96, 8, 16, 3, 2, 1, False, True),
+    ("cube", 3): (96, 8, 16, 1, 2, 1, False, True),
+    ("cube", 4): (96, 12, 32, 1, 0, 1, False, True),
 }
 """The `Sweep` of docs/examples/stencil.py, where another than its default is faster on an H200."""
 

@@ -34,6 +34,10 @@ class Sweep(NamedTuple):
         stages: planes that shared memory holds if they are copied there asynchronously, all but one
             of them ahead, a power of two; 0 if they pass through registers.
         ctas_per_sm: CTAs for which a multiprocessor has registers at least.
+        alternating: whether every other CTA along z sweeps downwards. Two neighbours then read the
+            planes around their boundary at about the same time, one of them from L2.
+        short_ends: whether loops of their own, with about half of the multiply-adds, take the
+            planes before and behind those of the CTA.
     """
 
     planes: int = 96
@@ -42,6 +46,8 @@ class Sweep(NamedTuple):
     each: int = 3
     stages: int = 0
     ctas_per_sm: int = 1
+    alternating: bool = False
+    short_ends: bool = False
 
 
 def weights(shape, radius):
@@ -71,6 +77,8 @@ def stencil(n, taps, layout, sweep=Sweep()):  # noqa: B008
     own = planes, sweep.rows * each, sweep.words
     if radius > WORD or any(size % part for size, part in zip((n, n, n // WORD), own, strict=True)):
         raise ValueError(f"no stencil of radius {radius} over {n}³ elements by {sweep}")
+    if sweep.alternating and taps != {(-z, y, x): weight for (z, y, x), weight in taps.items()}:
+        raise ValueError("taps: an alternating sweep needs the same weights above and below")
     field = lg.Tensor["f32", layout, WORD * 4]
     by_words = layout.GroupBy([n, n, n // WORD, WORD])
     ctas = tuple(size // part for size, part in zip((n, n, n // WORD), own, strict=True))
@@ -79,18 +87,24 @@ def stencil(n, taps, layout, sweep=Sweep()):  # noqa: B008
     copies = OrderBy(Row(lg.ceildiv(plane.size, threads.size), threads.size))
     steps = planes + 2 * radius
     turns = OrderBy(Row(lg.ceildiv(steps, ahead + 1) + 1, ahead + 1))  # planes take stages in turn
-    by_row = {}  # the weights, by the offsets along y, x, z
-    for (dz, dy, dx), weight in taps.items():
-        by_row.setdefault(dy, {}).setdefault(dx, {})[dz] = weight
+    ways = OrderBy(Row(lg.ceildiv(ctas[0], 2), 2))  # upwards, and downwards
+    count = 2 * radius + 1  # planes that a plane is near to, and the first of their sums is done
+    phases = [(0, steps, range(count))]
+    if sweep.short_ends:  # what is before and behind the CTA is near to less than half of the sums
+        phases = [
+            (0, radius, range(radius + 1, count)),
+            (radius, steps - radius, range(count)),
+            (steps - radius, steps, range(radius)),
+        ]
 
     @lg.kernel(grid=ctas[::-1], block=threads.size, ctas_per_sm=sweep.ctas_per_sm)
     def kernel(a: field, b: field):
         cta, t = tuple(lg.block_id(d) for d in "zyx"), lg.thread_id()
         y, x = threads.inv(t)
         source = a.view(by_words).window(
-            (*ctas, steps + 1, *plane.dims, WORD),
+            (*ctas, steps + 2, *plane.dims, WORD),
             lambda bz, by, bx, z, y, x, e: (
-                own[0] * bz + z - radius,
+                own[0] * bz + z - radius - 1,
                 own[1] * by + y - radius,
                 own[2] * bx + x - 1,
                 e,
@@ -111,31 +125,38 @@ def stencil(n, taps, layout, sweep=Sweep()):  # noqa: B008
             (ahead + 1, sweep.rows, each + 2 * radius, sweep.words, 3, WORD),
             lambda stage, y, k, x, word, e: (stage, each * y + k, x + word, e),
         )
+        _, is_down = ways.inv(cta[0])
+
+        def along(up, down):
+            return up + (down - up) * is_down if sweep.alternating else up
+
         numbers = [copies.apply(k, t) for k in range(copies.dims[0])]
 
         def loaded(step):
             places = [plane.inv(lg.minimum(number, plane.size - 1)) for number in numbers]
-            return [source[(*cta, step, *place, slice(None))] for place in places]
+            z = along(step + 1, steps - step)
+            return [source[(*cta, z, *place, slice(None))] for place in places]
 
         def copy(step):
             """Begin the copy of a plane, a group of copies; an empty one behind the last plane."""
             _, stage = turns.inv(step)
+            z = along(step + 1, lg.maximum(steps - step, 0))
             for k, number in enumerate(numbers):
                 is_whole = (k + 1) * threads.size <= plane.size
 
                 @lg.if_(step < steps if is_whole else (step < steps) & (number < plane.size))
                 def _(number=number):
                     place = plane.inv(number)
-                    to, at = (stage, *place, slice(None)), (*cta, step, *place, slice(None))
+                    to, at = (stage, *place, slice(None)), (*cta, z, *place, slice(None))
                     lg.copy_async(buffer, to, source, at)
 
             lg.commit_group()
 
-        def add_row(stage, k, sums):
+        def add_row(stage, k, by_row, sums):
             """Add a row of the plane to the sums of a thread's rows, by step and row."""
             uses = {i: by_row[k - i - radius] for i in range(each) if k - i - radius in by_row}
             shifts = sorted({dx for use in uses.values() for dx in use})
-            needed = range(3) if any(shifts) else [1]
+            needed = range(3) if any(shifts) else [1] if shifts else []
             row = {word: around[stage, y, k, x, word, :] for word in needed}
             for dx in shifts:
                 elements = [divmod(WORD + dx + e, WORD) for e in range(WORD)]
@@ -146,13 +167,13 @@ def stencil(n, taps, layout, sweep=Sweep()):  # noqa: B008
                         sums[at] = lg.fma(value, weight, sums[at])
 
         zero = lg.zeros((WORD,), "f32")
-        keys = list(product(range(2 * radius + 1), range(each)))
+        keys = list(product(range(count), range(each)))
         first = [] if sweep.stages else loaded(0)
         for step in range(ahead if sweep.stages else 0):
             copy(step)
 
-        @lg.fold(steps, (*[zero] * len(keys), *first))
-        def _(step, *carried):
+        def swept(step, carried, by_row, has_result):
+            """Return the sums and what is on its way, after a plane."""
             sums = dict(zip(keys, carried, strict=False))
             _, stage = turns.inv(step)
             if sweep.stages:
@@ -170,16 +191,30 @@ def stencil(n, taps, layout, sweep=Sweep()):  # noqa: B008
                 following = loaded(step + 1)
                 lg.barrier()
             for k in range(each + 2 * radius):
-                add_row(stage, k, sums)
+                add_row(stage, k, by_row, sums)
 
-            @lg.if_(step >= 2 * radius)
-            def _():
-                for i in range(each):
-                    place = (*cta, step - 2 * radius, y, i, x)
-                    target[(*place, slice(None))] = sums[0, i]
+            if has_result:
+
+                @lg.if_(step >= 2 * radius)
+                def _():
+                    z = along(step - 2 * radius, steps - 1 - step)
+                    for i in range(each):
+                        place = (*cta, z, y, i, x)
+                        target[(*place, slice(None))] = sums[0, i]
 
             later = [sums.get((s + 1, i), zero) for s, i in keys]
             return (*later, *following)
+
+        carried = (*[zero] * len(keys), *first)
+        for start, stop, near in phases:
+            by_row = {}  # the weights, by the offsets along y, x, z
+            for (dz, dy, dx), weight in taps.items():
+                if radius - dz in near:
+                    by_row.setdefault(dy, {}).setdefault(dx, {})[dz] = weight
+
+            @lg.fold(stop, carried, start=start)
+            def carried(step, *carried, by_row=by_row, near=near):
+                return swept(step, carried, by_row, 0 in near)
 
     return kernel
 

@@ -37,9 +37,14 @@ def checked(
     ("shape", "radius", "layout", "sweep"),
     [
         ("star", 2, "rows", SWEEPS[1]),
-        ("star", 3, "bricks of a CTA", SWEEPS[2]),
+        ("star", 3, "bricks of a CTA", SWEEPS[2]._replace(alternating=True, short_ends=True)),
         ("star", 4, "cubes", SWEEPS[0]._replace(stages=4)),
-        ("cube", 1, "cubes", SWEEPS[2]._replace(stages=2, ctas_per_sm=4)),
+        (
+            "cube",
+            1,
+            "cubes",
+            SWEEPS[2]._replace(stages=2, ctas_per_sm=4, alternating=True, short_ends=True),
+        ),
         ("cube", 2, "bricks of a CTA", SWEEPS[1]),
         ("cube", 3, "rows", SWEEPS[0]),
         ("cube", 4, "rows", SWEEPS[2]),
@@ -68,3 +73,6 @@ def test_what_it_does_not_take_is_said() -> None:
         STENCIL["stencil"](40, taps, OrderBy(Row(40, 40, 40)), SWEEPS[0])
     with pytest.raises(ValueError, match="radius 5"):
         STENCIL["stencil"](N, STENCIL["weights"]("star", 5), LAYOUTS["rows"], SWEEPS[0])
+    upwards = {(0, 0, 0): 1.0, (1, 0, 0): 2.0}
+    with pytest.raises(ValueError, match="taps: an alternating sweep needs the same weights"):
+        STENCIL["stencil"](N, upwards, LAYOUTS["rows"], SWEEPS[0]._replace(alternating=True))
