@@ -85,9 +85,12 @@ def _check_axis(name: str, shape: Sequence[int], axis: int, dtype: str) -> None:
     Raises:
         LegoError: it has no such dimension, or a size or the element type is wrong.
     """
+    given: object = shape
+    if isinstance(given, str) or not isinstance(given, Sequence):
+        check(name, shape)
     if type(axis) is not int or not 0 <= axis < len(shape):
         raise LegoError(
-            f"{name}: {list(shape)} has no dimension {axis}",
+            f"{name}: {list(shape)} has no dimension {axis!r}",
             hint=f"dimensions are counted from 0: axis is below {len(shape)}",
         )
     has_none = type(shape[axis]) is int and shape[axis] == 0
