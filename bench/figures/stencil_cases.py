@@ -34,6 +34,13 @@ _SWEEPS = {
 }
 """The `Sweep` of docs/examples/stencil.py, where another than its default is faster on an H200."""
 
+_BRICK_SWEEPS = {
+    ("star", 1): (32, 4, 32, 2),
+    ("star", 2): (96, 4, 32, 3),
+    ("cube", 1): (24, 4, 32, 3),
+}
+"""Those over bricks, where another than over rows is faster."""
+
 _AHEAD: dict[tuple[str, int], tuple[tuple[int, int], ...]] = {
     ("star", 1): ((0, 9), (2, 1), (4, 1), (4, 10)),
     ("star", 2): ((2, 1), (4, 1), (4, 5)),
@@ -94,15 +101,17 @@ def _kernels(shape: str, radius: int, ahead: Sequence[tuple[int, int]] = ()) -> 
 
     program, n = example("stencil"), _FIELD
     taps = dict.fromkeys(program.weights(shape, radius), 1.0)
-    sweep = program.Sweep(*_SWEEPS.get((shape, radius), ()))
+    sweeps = {_IN_ROWS: _SWEEPS, _IN_BRICKS: {**_SWEEPS, **_BRICK_SWEEPS}}
     layouts = {
         _IN_ROWS: OrderBy(Row(n, n, n)),
         _IN_BRICKS: OrderBy(GenP([n, n, n], bricks(*_OWN_BRICK))),
     }
-    kernels = {name: program.stencil(n, taps, layout, sweep) for name, layout in layouts.items()}
-    for stages, ctas_per_sm in ahead:
-        other = sweep._replace(stages=stages, ctas_per_sm=ctas_per_sm)
-        for name, layout in layouts.items():
+    kernels = {}
+    for name, layout in layouts.items():
+        sweep = program.Sweep(*sweeps[name].get((shape, radius), ()))
+        kernels[name] = program.stencil(n, taps, layout, sweep)
+        for stages, ctas_per_sm in ahead:
+            other = sweep._replace(stages=stages, ctas_per_sm=ctas_per_sm)
             kernels[_ahead_name(name, stages, ctas_per_sm)] = program.stencil(
                 n, taps, layout, other
             )
