@@ -28,7 +28,7 @@ from lego_mlir.hardware.limits import (
 from lego_mlir.limits import Limits, current
 from lego_mlir.sources import NO_SOURCES, Sources
 
-FORMAT = 4
+FORMAT = 5
 CHECK_MARK = "lego.check: "
 """What a trap of a check has in the comment behind it, before the message."""
 
