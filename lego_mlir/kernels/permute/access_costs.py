@@ -10,18 +10,18 @@ from typing import Any
 from lego_mlir.algebra import OrderBy, Row
 from lego_mlir.hardware.limits import BANK_BYTES, BANK_LINE_BYTES, WARP_THREADS
 from lego_mlir.kernels.permute.accesses import Accesses, ctas_at_a_time
-from lego_mlir.kernels.permute.config import CopyConfig, TileConfig
-from lego_mlir.kernels.permute.problem import Mode, PermuteProblem, count_tiles
-from lego_mlir.kernels.permute.run_heuristic import touched
-from lego_mlir.kernels.permute.runs import RunConfig, Side, find_padding, warps_of
-from lego_mlir.kernels.permute.traversal import Traversal
-from lego_mlir.kernels.permute.walks import Walk
-from lego_mlir.kernels.permute.word_config import (
+from lego_mlir.kernels.permute.by_words.config import (
     WordConfig,
     reading_of,
     shared_units,
     sides_of,
 )
+from lego_mlir.kernels.permute.by_words.traversal import Traversal
+from lego_mlir.kernels.permute.config import CopyConfig, TileConfig
+from lego_mlir.kernels.permute.problem import Mode, PermuteProblem, count_tiles
+from lego_mlir.kernels.permute.run_heuristic import touched
+from lego_mlir.kernels.permute.runs import RunConfig, Side, find_padding, warps_of
+from lego_mlir.kernels.permute.walks import Walk
 
 _ONCE, _UNIT, _DIGIT, _STORED, _STEP, _CUT = 60, 8, 6, 1.5, 4, 40
 """Instructions, read off PTX: of a thread for each way over rows; for each unit of its word, and

@@ -19,12 +19,12 @@ from lego_mlir.kernels.permute.access_costs import (
     count_tiles_of_two_modes,
 )
 from lego_mlir.kernels.permute.accesses import Accesses
+from lego_mlir.kernels.permute.by_words.config import WordConfig
+from lego_mlir.kernels.permute.by_words.heuristic import choose_words
 from lego_mlir.kernels.permute.config import CopyConfig, TileConfig
 from lego_mlir.kernels.permute.problem import PermuteProblem, count_tiles
 from lego_mlir.kernels.permute.run_heuristic import choose_runs, moved
 from lego_mlir.kernels.permute.runs import RunConfig
-from lego_mlir.kernels.permute.word_config import WordConfig
-from lego_mlir.kernels.permute.word_heuristic import choose_words
 
 _Earlier: TypeAlias = TileConfig | CopyConfig | RunConfig
 Config: TypeAlias = _Earlier | WordConfig

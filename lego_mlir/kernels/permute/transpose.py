@@ -13,14 +13,14 @@ from lego_mlir.frontend.dtypes import check_dtype
 from lego_mlir.hardware.dtypes import ELEMENT_BYTES
 from lego_mlir.hardware.limits import MAX_ACCESS_BYTES, MAX_CTA_THREADS
 from lego_mlir.index import Int
+from lego_mlir.kernels.permute.by_words.config import WordConfig
+from lego_mlir.kernels.permute.by_words.kernel import word_permutation
 from lego_mlir.kernels.permute.config import CopyConfig, TileConfig
 from lego_mlir.kernels.permute.elementwise import elementwise_transpose
 from lego_mlir.kernels.permute.heuristic import Config, by_words, candidates, choose_config
 from lego_mlir.kernels.permute.kernel import copy_permutation, tiled_permutation
 from lego_mlir.kernels.permute.problem import PermuteProblem, find_problem
 from lego_mlir.kernels.permute.runs import RunConfig, run_permutation
-from lego_mlir.kernels.permute.word_config import WordConfig
-from lego_mlir.kernels.permute.words import word_permutation
 from lego_mlir.kernels.public import public
 
 STRIDED = ("vector", "runs", "words")

@@ -16,11 +16,11 @@ from lego_mlir.algebra import OrderBy, Row
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.kernels import permute, transpose
 from lego_mlir.kernels.permute.access_costs import count_runs, count_words
+from lego_mlir.kernels.permute.by_words.config import WordConfig, sides_of
+from lego_mlir.kernels.permute.by_words.traversal import traverse
 from lego_mlir.kernels.permute.heuristic import by_words, candidates, choose_config
 from lego_mlir.kernels.permute.problem import PermuteProblem, find_problem
 from lego_mlir.kernels.permute.runs import RunConfig
-from lego_mlir.kernels.permute.traversal import traverse
-from lego_mlir.kernels.permute.word_config import WordConfig, sides_of
 
 DTYPES = {"i8": np.int8, "f16": np.float16, "f32": np.float32, "f64": np.float64}
 

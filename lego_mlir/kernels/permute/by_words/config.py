@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from lego_mlir.kernels.permute.by_words.row_side import RowSide
+from lego_mlir.kernels.permute.by_words.traversal import Traversal
 from lego_mlir.kernels.permute.problem import PermuteProblem
-from lego_mlir.kernels.permute.row_side import RowSide
 from lego_mlir.kernels.permute.runs import Side
-from lego_mlir.kernels.permute.traversal import Traversal
 
 
 @dataclass(frozen=True, slots=True)

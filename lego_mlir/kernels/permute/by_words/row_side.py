@@ -8,9 +8,9 @@ from math import prod
 from typing import Any
 
 from lego_mlir.algebra import Layout, OrderBy, Row
+from lego_mlir.kernels.permute.by_words.traversal import Traversal, traverse
 from lego_mlir.kernels.permute.problem import count_tiles
 from lego_mlir.kernels.permute.runs import Side
-from lego_mlir.kernels.permute.traversal import Traversal, traverse
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,9 +13,9 @@ from typing import Any
 
 from lego_mlir import frontend as lg
 from lego_mlir.algebra import OrderBy, Row
-from lego_mlir.kernels.permute.row_side import RowSide
-from lego_mlir.kernels.permute.traversal import Traversal
-from lego_mlir.kernels.permute.word_tile import WordTile, begun, both, is_end
+from lego_mlir.kernels.permute.by_words.row_side import RowSide
+from lego_mlir.kernels.permute.by_words.tile import WordTile, begun, both, is_end
+from lego_mlir.kernels.permute.by_words.traversal import Traversal
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,9 +11,9 @@ from typing import Any
 from lego_mlir import frontend as lg
 from lego_mlir.algebra import OrderBy, Row
 from lego_mlir.index.functions import minimum
-from lego_mlir.kernels.permute.row_side import RowSide
-from lego_mlir.kernels.permute.traversal import Traversal
-from lego_mlir.kernels.permute.word_config import WordConfig
+from lego_mlir.kernels.permute.by_words.config import WordConfig
+from lego_mlir.kernels.permute.by_words.row_side import RowSide
+from lego_mlir.kernels.permute.by_words.traversal import Traversal
 
 _AT_ONCE = 4
 """Words that a thread loads in a loop before it waits for the first one."""

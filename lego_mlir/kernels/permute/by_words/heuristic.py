@@ -9,10 +9,10 @@ from math import prod
 from lego_mlir.hardware.limits import BANK_BYTES, BANKS, HALF_LINE_BYTES, WARP_THREADS
 from lego_mlir.kernels.permute.access_costs import count_words, put_wavefronts
 from lego_mlir.kernels.permute.accesses import Accesses
+from lego_mlir.kernels.permute.by_words.config import WordConfig, reading_of, sides_of
 from lego_mlir.kernels.permute.problem import PermuteProblem
 from lego_mlir.kernels.permute.run_heuristic import cost_of_tile, tiles_of_runs
 from lego_mlir.kernels.permute.runs import Side
-from lego_mlir.kernels.permute.word_config import WordConfig, reading_of, sides_of
 
 _WORDS = (4, 8)
 """The bytes of words that are looked at."""

@@ -7,9 +7,9 @@ from typing import Any
 
 from lego_mlir import frontend as lg
 from lego_mlir.algebra import OrderBy, Row
-from lego_mlir.kernels.permute.traversal import Traversal
-from lego_mlir.kernels.permute.whole_tile import WholeTile
-from lego_mlir.kernels.permute.word_tile import both, places_of
+from lego_mlir.kernels.permute.by_words.tile import both, places_of
+from lego_mlir.kernels.permute.by_words.traversal import Traversal
+from lego_mlir.kernels.permute.by_words.whole_tile import WholeTile
 
 
 @dataclass(frozen=True, slots=True)

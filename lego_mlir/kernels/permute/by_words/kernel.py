@@ -24,13 +24,13 @@ from typing import Any, TypeAlias
 from lego_mlir import frontend as lg
 from lego_mlir.algebra import OrderBy, Row
 from lego_mlir.frontend import Kernel, TensorType
-from lego_mlir.kernels.permute.cut_tile import CutTile
-from lego_mlir.kernels.permute.last_tile import LastTile
+from lego_mlir.kernels.permute.by_words.config import WordConfig, reading_of, shared_units, sides_of
+from lego_mlir.kernels.permute.by_words.cut_tile import CutTile
+from lego_mlir.kernels.permute.by_words.last_tile import LastTile
+from lego_mlir.kernels.permute.by_words.row_side import RowSide
+from lego_mlir.kernels.permute.by_words.tile import WordTile
+from lego_mlir.kernels.permute.by_words.whole_tile import WholeTile
 from lego_mlir.kernels.permute.problem import PermuteProblem, count_tiles
-from lego_mlir.kernels.permute.row_side import RowSide
-from lego_mlir.kernels.permute.whole_tile import WholeTile
-from lego_mlir.kernels.permute.word_config import WordConfig, reading_of, shared_units, sides_of
-from lego_mlir.kernels.permute.word_tile import WordTile
 
 Phase: TypeAlias = Callable[[WordTile], None]
 
