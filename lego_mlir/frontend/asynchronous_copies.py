@@ -23,7 +23,6 @@ from lego_mlir.frontend.tensors import TensorValue
 from lego_mlir.frontend.values import as_index
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.dialect import tile_operations
-from lego_mlir.mlir.emit import nvvm
 
 _SHARED = "workgroup"
 """The address space of shared memory, as MLIR names it."""
@@ -88,6 +87,8 @@ def copy_async(target: TensorValue, to: Any, source: TensorValue, at: Any) -> No
 
 def commit_group() -> None:
     """End a group of the copies that the thread has begun since the last group; it may be empty."""
+    from lego_mlir.mlir.emit import nvvm
+
     with of_threads("commit_group").here():
         nvvm.commit_copies()
 
@@ -101,6 +102,8 @@ def wait_group(pending: int = 0) -> None:
     Raises:
         LegoError: it is no number from 0 on.
     """
+    from lego_mlir.mlir.emit import nvvm
+
     trace = of_threads("wait_group")
     if type(pending) is not int or pending < 0:
         raise trace.error(

@@ -157,6 +157,10 @@ CTAs of a launch up to which this holds."""
 PING_PONG = "lego.ping_pong"
 
 # Attributes of other dialects' operations.
+TEAM = "lego.team"
+"""A unit attribute of the operation that computes the number of a team, in a role with teams."""
+TEAM_BYTES = "lego.team_bytes"
+"""An attribute of a memref.view: the distance from the part of one team to that of the next one."""
 BOUNDS = "lego.bounds"
 """For each result, an index, an exclusive upper bound, or 0 where none is known. On a scf.for the
 bounds hold for the values that it carries, too. On an argument: for each size of its buffer."""

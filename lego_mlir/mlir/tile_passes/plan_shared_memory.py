@@ -50,7 +50,6 @@ from lego_mlir.mlir.modules import operations_in
 from lego_mlir.mlir.tile_ir.kernels import TileKernel
 from lego_mlir.mlir.tile_ir.roles import role_around
 from lego_mlir.mlir.tile_passes.live_registers import live_registers
-from lego_mlir.mlir.tile_passes.team_memory import TEAM_BYTES
 from lego_mlir.mlir.to_nvvm.shared_memory import LEAST_ALIGNMENT, TargetMemory
 
 _TEAM_ALIGNMENT = 128
@@ -105,7 +104,8 @@ def plan_shared_memory(kernel: TileKernel) -> None:
                 view = memref.ViewOp(buffer.kind, memory, start, [])
                 if buffer.teams > 1:
                     distance = buffer.lifetime.size // buffer.teams
-                    for name, n in ((TEAM_BYTES, distance), (dialect.ALIGNMENT, _TEAM_ALIGNMENT)):
+                    sizes = {dialect.TEAM_BYTES: distance, dialect.ALIGNMENT: _TEAM_ALIGNMENT}
+                    for name, n in sizes.items():
                         view.operation.attributes[name] = ir.IntegerAttr.get(i64, n)
                 for name in (dialect.GUARDED, dialect.ORDERED):
                     if name in buffer.op.attributes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from lego_mlir.hardware.limits import WARP_THREADS
+from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.dialect import pipeline_operations as pipelines
 from lego_mlir.mlir.emit import nvvm
@@ -16,19 +17,16 @@ _ROLE_BARRIER = 1
 _TEAM_BARRIER = 8
 """The number of the barrier of the first team of a role; those before are of turns."""
 
-_TEAM = "lego.team"
-"""A unit attribute of the operation that computes the number of a team, in a role with teams."""
-
 
 def mark_team(number: Any) -> None:
     """Mark an i32, made at the begin of a role, as the number of the thread's team."""
-    number.owner.attributes[_TEAM] = ir.UnitAttr.get()
+    number.owner.attributes[dialect.TEAM] = ir.UnitAttr.get()
 
 
 def team_in(role: Any) -> Any:
     """Return the number of the thread's team, an i32, in a role with teams."""
     operations = (op.operation for op in role.regions[0].blocks[0].operations)
-    return next(op.results[0] for op in operations if _TEAM in op.attributes)
+    return next(op.results[0] for op in operations if dialect.TEAM in op.attributes)
 
 
 def make_barrier(op: Any) -> None:

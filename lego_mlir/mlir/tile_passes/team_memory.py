@@ -20,17 +20,14 @@ from lego_mlir.mlir.tile_ir.roles import role_around
 from lego_mlir.mlir.tile_passes.lower_tiles import build
 from lego_mlir.mlir.tile_passes.role_barriers import team_in
 
-TEAM_BYTES = "lego.team_bytes"
-"""An attribute of a memref.view: the distance from the part of one team to that of the next one."""
-
 
 def divide_memory(kernel: TileKernel) -> None:
     """Run the pass on a kernel, in place."""
     index = ir.IndexType.get()
-    views = [op.operation for op in kernel.body.operations if TEAM_BYTES in op.attributes]
+    views = [op.operation for op in kernel.body.operations if dialect.TEAM_BYTES in op.attributes]
     for view in views:
         role = next(r for use in view.results[0].uses if (r := role_around(use.owner.operation)))
-        distance = ir.IntegerAttr(view.attributes[TEAM_BYTES]).value
+        distance = ir.IntegerAttr(view.attributes[dialect.TEAM_BYTES]).value
         team = team_in(role)
         with ir.InsertionPoint(team.owner), view.location:
             here = ir.Operation.create("gpu.barrier")  # what is made stands behind the number
