@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import product
-from math import prod
-from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from permutation_checks import DTYPES, permutations
+from permutation_checks import check as check_kernel
 
-from lego_mlir import runtime
 from lego_mlir.algebra import OrderBy, Row
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.kernels import permute, transpose
@@ -21,8 +20,6 @@ from lego_mlir.kernels.permute.run_heuristic import choose_runs, moved
 from lego_mlir.kernels.permute.runs import RunConfig
 from lego_mlir.kernels.permute.walks import Walk
 
-DTYPES = {"i8": np.int8, "f16": np.float16, "f32": np.float32, "f64": np.float64}
-
 
 def problem_of(shape: tuple[int, ...], axes: tuple[int, ...]) -> PermuteProblem:
     target = tuple(shape[k] for k in axes)
@@ -31,20 +28,7 @@ def problem_of(shape: tuple[int, ...], axes: tuple[int, ...]) -> PermuteProblem:
     return found
 
 
-def check(shape: tuple[int, ...], axes: tuple[int, ...], dtype: str, **options: Any) -> None:
-    x = (np.arange(prod(shape)) % 2039).reshape(shape).astype(DTYPES[dtype])
-    y = np.full([shape[k] for k in axes], -1, DTYPES[dtype])
-    artifact = permute(shape, axes, dtype, variant="runs", **options).compile(check=True)
-    runtime.launch(artifact, x, y, device=runtime.select("sim", order="random:1"))
-    np.testing.assert_array_equal(y, x.transpose(axes))
-
-
-@st.composite
-def permutations(draw: st.DrawFn) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    rank = draw(st.integers(1, 5))
-    most = (4096, 200, 30, 12, 8)[rank - 1]
-    shape = tuple(draw(st.integers(1, most)) for _ in range(rank))
-    return shape, tuple(draw(st.permutations(range(rank))))
+check = partial(check_kernel, variant="runs")
 
 
 @given(permutations(), st.sampled_from(list(DTYPES)))
