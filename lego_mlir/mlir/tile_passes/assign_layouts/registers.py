@@ -7,7 +7,7 @@ shared memory, which are read instruction by instruction.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -34,7 +34,6 @@ from lego_mlir.mlir.tile_ir.types import (
     layout_of,
     shape_of,
 )
-from lego_mlir.mlir.tile_passes.assign_layouts.graph import block_of
 
 _REGISTER_BITS = 32
 
@@ -102,21 +101,9 @@ def _crowd(kernel: TileKernel) -> Pressure | None:
 
 def fullest(kernel: TileKernel) -> Pressure | None:
     """Return the point of a kernel at which a thread holds most, `None` without tiles."""
-    found = _Lives(kernel)
-    changes: dict[int, int] = {}
-    for tile, (start, last) in found.lives.items():
-        count = registers_of(tile)
-        changes[start] = changes.get(start, 0) + count
-        changes[last] = changes.get(last, 0) - count
-    now, most, at = 0, 0, None
-    for position in sorted(changes):
-        now += changes[position]
-        if now > most:
-            most, at = now, position
-    if at is None:
-        return None
-    held = tuple(t for t, (start, last) in found.lives.items() if start <= at < last)
-    return Pressure(found.operations[at], held, most)
+    found = _Liveness(kernel)
+    found.before(kernel.body, frozenset())
+    return found.fullest
 
 
 def thread_registers(warps: int) -> int:
@@ -136,54 +123,69 @@ def shape_text(tile: Any) -> str:
     return " x ".join(map(str, shape_of(tile))) or "1"
 
 
-class _Lives:
-    """Where each tile of a kernel is defined, and where it is used last.
+class _Liveness:
+    """Which tiles a thread holds behind each operation, and where it holds most.
 
-    Operations are counted in their order; one with regions has the last number of its own, too.
+    Blocks are walked from their ends. Of the blocks of a branch only one runs, so that none holds
+    what only another one uses; what a loop uses of its surroundings is held until its end.
+
+    Args:
+        kernel: whose tiles are placed.
+
+    Attributes:
+        fullest: the point of those walked at which a thread holds most.
     """
 
     def __init__(self, kernel: TileKernel) -> None:
-        self.operations: list[Any] = []
-        self.lives: dict[Any, tuple[int, int]] = {}
+        self.fullest: Pressure | None = None
         self._kernel = kernel
-        self._start: dict[Any, int] = {}
-        self._end: dict[Any, int] = {}
-        self._number(kernel.body)
-        for tile, at in self._defined(kernel.body):
-            if self._is_held(tile):
-                self.lives[tile] = at, max(at, self._last_use(tile))
+        self._held: dict[Any, frozenset[Any]] = {}
+        self._registers: dict[Any, int] = {}
 
-    def _number(self, block: Any) -> None:
-        for op in (o.operation for o in block.operations):
-            self._start[op] = len(self.operations)
-            self.operations.append(op)
-            for region in op.regions:
-                for inner in region.blocks:
-                    self._number(inner)
-            self._end[op] = len(self.operations) - 1
+    def before(self, block: Any, held: frozenset[Any]) -> frozenset[Any]:
+        """Return the tiles that are held before a block, of those that are held behind it."""
+        for op in (o.operation for o in reversed(list(block.operations))):
+            self._note(op, held)
+            behind = held - set(op.results)
+            blocks = [inner for region in op.regions for inner in region.blocks]
+            if op.name in _LOOPS:  # what they use of their surroundings is used again
+                behind = self._before_any(blocks, behind)
+            held = self._before_any(blocks, behind).union(*map(self._holders, op.operands))
+        return held
 
-    def _defined(self, block: Any) -> Iterator[tuple[Any, int]]:
-        """Yield the tiles that a block defines, with where it does."""
-        for op in (o.operation for o in block.operations):
-            for region in op.regions:
-                for inner in region.blocks:
-                    yield from ((a, self._start[op]) for a in inner.arguments if is_tile(a))
-                    yield from self._defined(inner)
-            yield from ((v, self._end[op]) for v in op.results if is_tile(v))
+    def _before_any(self, blocks: Iterable[Any], behind: frozenset[Any]) -> frozenset[Any]:
+        """Return the tiles that are held before blocks of which any may run."""
+        return behind.union(*(self.before(b, behind) - set(b.arguments) for b in blocks))
 
-    def _is_held(self, tile: Any) -> bool:
-        """Return whether a tile has registers of its own."""
+    def _note(self, op: Any, held: frozenset[Any]) -> None:
+        for tile in held - self._registers.keys():
+            self._registers[tile] = registers_of(tile)
+        registers = sum(map(self._registers.__getitem__, held))
+        if registers > (self.fullest.registers if self.fullest else 0):
+            largest = sorted(held, key=lambda t: (-self._registers[t], shape_text(t)))
+            self.fullest = Pressure(op, tuple(largest), registers)
+
+    def _holders(self, value: Any) -> frozenset[Any]:
+        """Return the tiles whose registers a value is in: one, or none if it has no registers."""
+        if value not in self._held:
+            self._held[value] = self._found_holders(value) if is_tile(value) else frozenset()
+        return self._held[value]
+
+    def _found_holders(self, tile: Any) -> frozenset[Any]:
+        own, none = frozenset([tile]), frozenset[Any]()
         if isinstance(tile, ir.BlockArgument):
-            return True
+            return own
         op = tile.owner.operation
-        if is_shared_tile(tile) or is_source(op) or self._is_alias(op):
-            return False
+        if is_shared_tile(tile) or is_source(op):
+            return none
+        if self._is_alias(op):
+            return none.union(*map(self._holders, op.operands))
         if op.name == dialect.LOAD and _is_staged(tile):
-            return False
+            return none
         is_read = op.name == tiles.CONVERT and _is_operand(tile)
         if is_read and is_shared_tile(op.operands[0]):
-            return False
-        return not (is_read and _road(op, self._kernel) is Road.SHARED)
+            return none
+        return none if is_read and _road(op, self._kernel) is Road.SHARED else own
 
     def _is_alias(self, op: Any) -> bool:
         """Return whether an operation only gives registers other names."""
@@ -192,20 +194,6 @@ class _Lives:
             return False
         is_renaming = op.name == tiles.CONVERT and _road(op, self._kernel) is Road.NONE
         return is_renaming or op.name in _VIEWS
-
-    def _last_use(self, tile: Any) -> int:
-        """Return where a tile, or what only names its registers otherwise, is used last."""
-        home, last = block_of(tile), 0
-        for use in tile.uses:
-            user = use.owner.operation
-            at, parent = self._start[user], user
-            while parent.block != home:
-                parent = parent.block.owner.operation
-                at = self._end[parent] if parent.name in _LOOPS else at
-            last = max(last, at)
-            if self._is_alias(user):
-                last = max(last, *map(self._last_use, user.results))
-        return last
 
 
 def _is_staged(tile: Any) -> bool:

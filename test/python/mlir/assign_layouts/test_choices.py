@@ -304,3 +304,26 @@ def test_an_error_names_how_many_warps_would_do() -> None:
         Placed(large("256x128", 2))
     assert error.value.hint is not None
     assert "a tile of 64 x 128 instead of 256 x 128, or 8 warps" in error.value.hint
+
+
+def branch(used_behind: str) -> str:
+    """Return a kernel whose branch adds a tile of 128 registers to itself, or leaves it."""
+    kind, shape = "tensor<128x128xf32>", (128, 128)
+    buffer = memref("f32", shape)
+    return tile_module(
+        {"x": ("f32", shape), "y": ("f32", shape)},
+        load("v", "x", buffer, kind, ZEROS)
+        + "      %is_first = arith.cmpi eq, %b, %c0 : index\n"
+        + f"      %w = scf.if %is_first -> ({kind}) {{\n"
+        + f"        %d = arith.addf %v, %v : {kind}\n"
+        + f"        scf.yield %d : {kind}\n"
+        + f"      }} else {{\n        scf.yield %v : {kind}\n      }}\n"
+        + f"      %u = arith.mulf %w, %{used_behind} : {kind}\n"
+        + store("u", "y", buffer, kind, ZEROS),
+    )
+
+
+def test_a_block_of_a_branch_does_not_hold_what_only_the_other_one_uses() -> None:
+    Placed(branch(used_behind="w"))
+    with pytest.raises(LegoError, match="each thread holds 256 registers"):
+        Placed(branch(used_behind="v"))
