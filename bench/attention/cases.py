@@ -10,6 +10,7 @@ from math import ceil
 from typing import Any
 
 from bench.attention.inputs import HOSTILE, NORMAL, inputs_of, largest_error
+from bench.attention.peers import peers_of
 from bench.attention.reading import reading, sums_of
 from bench.contenders.case import OURS, Built, Call, ContenderCase, Contenders
 from bench.measure.comparison import one_line
@@ -273,14 +274,7 @@ def _contenders(built: Built, sizes: Sizes) -> Contenders:
         calls[name] = _rotating([built.ours(name, *tensors, o, lse) for tensors in given])
         calls[name]()
         errors[name] = largest_error(torch, o, expected[0])
-    makers = {
-        "cuDNN": partial(_of_torch, "CUDNN_ATTENTION"),
-        "FlashAttention-4": _flash_4,
-    }
-    if sizes.dtype == _NARROW:
-        makers = {"FlashAttention-3": _flash_3}
-    elif not sizes.is_decoding:  # where queries are few it is far behind
-        makers["FlashAttention-2"] = partial(_of_torch, "FLASH_ATTENTION")
+    makers = peers_of(sizes)
     for name, make in makers.items():
         try:
             found = [make(torch, q, *cache, sizes) for cache in caches]
@@ -305,52 +299,6 @@ def _rotating(calls: Sequence[Callable[[], Any]]) -> Call:
 
     def call() -> None:
         next(turns)()
-
-    return call
-
-
-def _of_torch(backend: str, torch: Any, q: Any, k: Any, v: Any, sizes: Sizes) -> Callable[[], Any]:
-    """Return PyTorch's attention by one of its back ends."""
-    from torch.nn.attention import SDPBackend, sdpa_kernel
-
-    if sizes.causal and sizes.queries != sizes.keys:
-        raise ValueError("its causal mask begins with the first key")
-    if sizes.window is not None:
-        raise ValueError("it has no windows")
-    parts = [x.transpose(1, 2) for x in (q, k, v)]
-    attention = torch.nn.functional.scaled_dot_product_attention
-    chosen = getattr(SDPBackend, backend)
-    grouped = sizes.heads != sizes.heads_kv
-
-    def call() -> Any:
-        with sdpa_kernel(chosen):
-            found = attention(*parts, is_causal=sizes.causal, enable_gqa=grouped)
-        return found.transpose(1, 2)
-
-    return call
-
-
-def _flash_4(torch: Any, q: Any, k: Any, v: Any, sizes: Sizes) -> Callable[[], Any]:
-    """Return FlashAttention-4's forward kernel, which CuTe DSL compiles."""
-    from flash_attn.cute import flash_attn_func
-
-    # Its windows count the keys before a query's own one.
-    window = (None, None) if sizes.window is None else (sizes.window - 1, 0)
-
-    def call() -> Any:
-        found = flash_attn_func(q, k, v, causal=sizes.causal, window_size=window)
-        return found[0] if isinstance(found, tuple) else found
-
-    return call
-
-
-def _flash_3(torch: Any, q: Any, k: Any, v: Any, sizes: Sizes) -> Callable[[], Any]:
-    """Return FlashAttention-3's forward kernel, which takes 8 bits."""
-    from flash_attn_interface import flash_attn_func
-
-    def call() -> Any:
-        found = flash_attn_func(q, k, v, causal=sizes.causal)
-        return found[0] if isinstance(found, tuple) else found
 
     return call
 
