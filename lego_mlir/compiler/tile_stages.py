@@ -57,7 +57,8 @@ def run_passes(
 ) -> None:
     """Run passes over the kernels of a module that have tiles, in place.
 
-    What has tiles is verified before the first pass and after each.
+    What has tiles is verified before the first pass of `PLACING` and after the last. With a check
+    it is verified after each: that takes as long as the passes do, and tells which one is wrong.
 
     Args:
         passes: `PLACING` or `LOWERING`.
@@ -83,10 +84,14 @@ def run_passes(
         for step in passes:
             for kernel in kernels:
                 step(kernel)
-                if step in PLACING:
-                    _verify_after(step, kernel)
+                if check is not None:
+                    is_placed = PLACING.index(step) >= PLACING.index(assign_layouts)
+                    _verify_after(f"the pass '{step.__name__}'", kernel, placed=is_placed)
             if check is not None:
                 check.after(step.__name__, module)
+        if passes is PLACING and check is None:
+            for kernel in kernels:
+                _verify_after("a pass", kernel, placed=True)
         module.operation.verify()
 
 
@@ -139,15 +144,20 @@ def check_steps(
             check.after("the schedule", module)
 
 
-def _verify_after(step: TilePass, kernel: TileKernel) -> None:
-    """Verify what a pass made.
+def _verify_after(what: str, kernel: TileKernel, *, placed: bool) -> None:
+    """Verify what passes made.
+
+    Args:
+        what: has run, for errors.
+        kernel: what is verified.
+        placed: whether all its tiles must have layouts.
 
     Raises:
-        LegoError: the pass is wrong.
+        LegoError: a pass is wrong.
     """
     try:
-        verify_tiles(kernel, placed=PLACING.index(step) >= PLACING.index(assign_layouts))
+        verify_tiles(kernel, placed=placed)
     except LegoError as e:
-        e.message = f"the pass '{step.__name__}' of the compiler makes a wrong module: {e.message}"
-        e.hint = "please report it, with the program"
+        e.message = f"{what} of the compiler makes a wrong module: {e.message}"
+        e.hint = "please report it, with the program; legoc --check-each-step names the pass"
         raise

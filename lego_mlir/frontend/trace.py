@@ -59,6 +59,7 @@ class Trace:
         self.texts = {source.file: source.text}
         self.left_loop: Location | None = None
         self._functions: dict[str, Callable[..., Any]] = {}
+        self._locations: dict[tuple[CodeType, int], Any] = {}
 
     @contextlib.contextmanager
     def active(self) -> Iterator[None]:
@@ -200,11 +201,16 @@ class Trace:
 
     def location(self) -> Any:
         """Return the user's line that is running, as an MLIR location."""
-        location = user_location()
-        name = relative_name(location.file)
-        if name not in self.texts:
-            self.texts[name] = source_text(location.file)
-        return ir.Location.file(name, location.line, max(location.column, 1))
+        frame = user_frame()
+        at = frame.f_code, frame.f_lasti
+        if at not in self._locations:
+            location = _location_in(frame)
+            name = relative_name(location.file)
+            if name not in self.texts:
+                self.texts[name] = source_text(location.file)
+            found = ir.Location.file(name, location.line, max(location.column, 1))
+            self._locations[at] = found
+        return self._locations[at]
 
     def error(self, message: str, hint: str | None = None) -> LegoError:
         """Return an error at the user's line that is running."""
@@ -253,7 +259,11 @@ def source_text(file: str) -> str:
 
 def user_location() -> Location:
     """Return the position in the user's code that is running."""
-    frame = user_frame()
+    return _location_in(user_frame())
+
+
+def _location_in(frame: FrameType) -> Location:
+    """Return the position in a frame that is running."""
     column = _column(frame.f_code, frame.f_lasti)
     return Location(frame.f_code.co_filename, frame.f_lineno, column)
 
@@ -262,7 +272,7 @@ def user_frame() -> FrameType:
     """Return the innermost frame of the user's code."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and frame.f_back is not None:
-        if not _is_ours(frame):
+        if not _is_ours(frame.f_code.co_filename):
             return frame
         frame = frame.f_back
     assert frame is not None
@@ -274,15 +284,16 @@ def location_of_traceback(error: BaseException) -> Location | None:
     found = None
     step = error.__traceback__
     while step is not None:
-        if not _is_ours(step.tb_frame):
+        if not _is_ours(step.tb_frame.f_code.co_filename):
             code = step.tb_frame.f_code
             found = Location(code.co_filename, step.tb_lineno, _column(code, step.tb_lasti))
         step = step.tb_next
     return found
 
 
-def _is_ours(frame: FrameType) -> bool:
-    file = frame.f_code.co_filename
+@functools.lru_cache(maxsize=1 << 12)
+def _is_ours(file: str) -> bool:
+    """Return whether a file is one of the compiler, and none that users could have written."""
     return file.startswith(_OURS) and not file.startswith(_KERNELS)
 
 

@@ -250,6 +250,8 @@ def as_value(x: Any, kind: Any, trace: Trace, *, unsigned: bool = False) -> Valu
     if not isinstance(x, Value):
         return Value(coercion.constant(x, kind, trace, unsigned=unsigned), trace, unsigned=unsigned)
     x._trace.check_active()
+    if x.ssa.type == kind and x._unsigned == unsigned:
+        return x
     check_element(x, element_type(kind), unsigned=unsigned, needed=kind)
     if x.ssa.type == kind:
         return x

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from math import prod
 from typing import Any
 
@@ -100,9 +101,7 @@ class Side:
     @property
     def strides(self) -> tuple[int, ...]:
         """The distance in memory of a mode's neighbours, of all modes of the problem, in units."""
-        order = self.order
-        place = {k: n for n, k in enumerate(order)}
-        return tuple(prod(self.sizes[j] for j in order[place[k] + 1 :]) for k in range(len(order)))
+        return _strides(self.order, self.sizes)
 
     def is_aligned(self, word: int) -> bool:
         """Return whether every run, cut ones too, begins and ends with a word of so many units."""
@@ -127,6 +126,16 @@ class Side:
 
 def _stride(mode: Mode, is_source: bool) -> int:
     return mode.source if is_source else mode.target
+
+
+@lru_cache(maxsize=1 << 10)
+def _strides(order: tuple[int, ...], sizes: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the distance of neighbours in each mode, of modes in an order, the slowest first."""
+    found, distance = [0] * len(order), 1
+    for k in reversed(order):
+        found[k] = distance
+        distance *= sizes[k]
+    return tuple(found)
 
 
 def run_permutation(

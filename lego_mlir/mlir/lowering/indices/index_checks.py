@@ -75,6 +75,7 @@ class IndexChecks:
         self._checks = KernelChecks(reader, printers) if in_kernels else None
         self._has_use = in_kernels or _takes_numbers(module)
         self._facts: dict[Any, dict[tuple[str, str], Any]] = {}
+        self._names: dict[Any, str] = {}
         self.tables: dict[Any, tuple[int, ...]] = {}
 
     def indices(
@@ -261,6 +262,11 @@ class IndexChecks:
 
     def _of(self, buffer: Any) -> str:
         """Return ` of 'a'` for a buffer that is the host function's argument a."""
+        if buffer not in self._names:
+            self._names[buffer] = self._named(buffer)
+        return self._names[buffer]
+
+    def _named(self, buffer: Any) -> str:
         while isinstance(buffer, ir.Value) and not isinstance(buffer, ir.BlockArgument):
             if buffer.owner.name not in _VIEWS:
                 return ""

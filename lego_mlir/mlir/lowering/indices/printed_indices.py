@@ -19,8 +19,14 @@ from lego_mlir.mlir.lowering.indices.index_reader import IndexReader, bound_of
 _MOST = 1 << 31
 """More than a signed 32-bit integer holds."""
 
-_WITHOUT_INDICES = ("llvm.", "nvvm.")
+_WITHOUT_INDICES = ("llvm.", "nvvm.", "math.")
 """Dialects whose operations neither take nor give indices."""
+
+_OF_FLOATS = frozenset(
+    f"arith.{name}f"
+    for name in ("add", "sub", "mul", "div", "neg", "cmp", "ext", "trunc", "maximum", "minimum")
+)
+"""Frequent operations that neither take nor give them."""
 
 
 class PrintedIndices:
@@ -105,8 +111,10 @@ class PrintedIndices:
 
     def check_given(self, ops: Iterable[tuple[str, Any]]) -> None:
         """Check the width of every index that operations, with their names, had before printing."""
-        with_indices = (op for name, op in ops if not name.startswith(_WITHOUT_INDICES))
-        values = {value for op in with_indices for value in (*op.operands, *op.results)}
+        values: set[Any] = set()
+        for name, op in ops:
+            if name not in _OF_FLOATS and not name.startswith(_WITHOUT_INDICES):
+                values.update(op.operands, op.results)
         index = ir.IndexType.get()
         indices = {self._reader.read(value) for value in values if value.type == index}
         self.fit_32_bits = self.fit_32_bits and all(map(_fits, indices))

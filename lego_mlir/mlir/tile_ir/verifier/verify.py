@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from math import prod
-from typing import Any
+from typing import Any, TypeAlias
 
-from lego_mlir.diagnostics import MissingFeatureError
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.dialect import tile_operations as tiles
 from lego_mlir.mlir.layouts import layout_text
-from lego_mlir.mlir.lowering.indices.index_reader import launch_sizes
 from lego_mlir.mlir.modules import operations_in
 from lego_mlir.mlir.tile_ir.interpreter.pointwise import POINTWISE
-from lego_mlir.mlir.tile_ir.kernels import TileKernel, constant_size
+from lego_mlir.mlir.tile_ir.kernels import TileKernel
 from lego_mlir.mlir.tile_ir.operations import CONSTANT
-from lego_mlir.mlir.tile_ir.types import is_shared_tile, is_shared_type
+from lego_mlir.mlir.tile_ir.types import is_shared_type
 from lego_mlir.mlir.tile_ir.verifier.checked import Checked
 from lego_mlir.mlir.tile_ir.verifier.encodings import layout_in
+from lego_mlir.mlir.tile_ir.verifier.launches import check_launch
 from lego_mlir.mlir.tile_ir.verifier.multicast import check_multicast
 from lego_mlir.mlir.tile_ir.verifier.pipelines import (
     CHECKS,
@@ -51,6 +50,13 @@ _INTEGERS = (1, 8, 16, 32, 64)
 _CLEAN = "lego.full makes a tile of one number; lego.reshape and lego.broadcast change shapes"
 
 
+_Typed: TypeAlias = Sequence[tuple[Any, Any]]
+"""Values that are tensors, vectors or memrefs, with their types."""
+
+_SHARED = "shared"
+"""What is noted of a tile in shared memory where others have their layouts."""
+
+
 def verify_tiles(kernel: TileKernel, *, placed: bool = False) -> None:
     """Check every operation of a kernel on tiles.
 
@@ -61,16 +67,18 @@ def verify_tiles(kernel: TileKernel, *, placed: bool = False) -> None:
     Raises:
         LegoError: at the first operation that is wrong.
     """
-    _check_threads(kernel)
+    check_launch(kernel)
     is_filled = dialect.FILLED in kernel.launch.attributes
     seen: dict[Any, Any] = {}
+    made: set[Any] = set()
     has_pipelines = False
     with kernel.launch.context:
         for op in operations_in(kernel.launch):
-            _verify(kernel, op, seen, placed=placed)
-            if is_filled and op.name == tiles.RESTRICT:
+            name = op.name
+            _verify(kernel, op, name, seen, made, placed=placed)
+            if is_filled and name == tiles.RESTRICT:
                 _check_restrict(kernel, op)
-            has_pipelines = has_pipelines or op.name in CHECKS
+            has_pipelines = has_pipelines or name in CHECKS
         if has_pipelines:
             check_roles(kernel)
             check_rings(kernel)
@@ -78,109 +86,55 @@ def verify_tiles(kernel: TileKernel, *, placed: bool = False) -> None:
             check_multicast(kernel)
 
 
-def _check_threads(kernel: TileKernel) -> None:
-    """Check that no operation is about one thread: scalars are the same in all of them."""
-    _ = kernel.warps
-    for argument in list(kernel.body.arguments)[3:6]:
-        for use in argument.uses:
-            raise kernel.source.error(
-                f"'{use.owner.name}' of the number of a thread, in a kernel whose tiles all "
-                "threads hold together",
-                use.owner.location,
-                hint="lego.iota is the index of each element",
-            )
-    if kernel.cluster > 1:
-        _check_clusters(kernel)
-    if kernel.ctas > 1:
-        _check_ctas(kernel)
+def _verify(
+    kernel: TileKernel, op: Any, name: str, seen: dict[Any, Any], made: set[Any], *, placed: bool
+) -> None:
+    """Check an operation.
 
-
-def _check_clusters(kernel: TileKernel) -> None:
-    """Check that the target has clusters, and the grid whole ones.
-
-    Raises:
-        MissingFeatureError: at the launch, the target has none.
-        LegoError: at the launch.
+    Args:
+        kernel: that it is in.
+        op: the operation.
+        name: its name.
+        seen: the layout of each type of tiles so far.
+        made: the tiles that are defined so far, in the kernel.
+        placed: whether every tile must have a layout.
     """
-    if not kernel.target.has_clusters:
-        raise kernel.source.error(
-            f"the target {kernel.target} has no clusters of CTAs",
-            kernel.launch.location,
-            hint="--target=sm_90a, or launch the kernel without a cluster",
-            kind=MissingFeatureError,
-        )
-    grid = constant_size(launch_sizes(kernel.launch)[0])
-    if grid is not None and grid % kernel.cluster:
-        raise kernel.source.error(
-            f"the grid has {grid} CTAs along x, which are no whole clusters of {kernel.cluster}",
-            kernel.launch.location,
-            hint="a grid of CTAs that is a multiple of the cluster's",
-        )
-
-
-def _check_ctas(kernel: TileKernel) -> None:
-    """Check that the CTAs of a cluster compute with the cluster's number, not theirs.
-
-    Raises:
-        LegoError: at the operation.
-    """
-    own = [use.owner for use in kernel.body.arguments[0].uses]
-    ids = [op for op in operations_in(kernel.launch) if op.name == "gpu.block_id"]
-    own += [op for op in ids if str(op.attributes["dimension"]).rstrip(">").endswith("x")]
-    for op in own:
-        raise kernel.source.error(
-            f"'{op.name}' of the number of a CTA, in a kernel whose tiles the CTAs of a cluster "
-            "hold together",
-            op.location,
-            hint='"gpu.cluster_id"() {dimension = #gpu<dim x>} is the number of the cluster',
-        )
-
-
-def _verify(kernel: TileKernel, op: Any, seen: dict[Any, Any], *, placed: bool) -> None:
-    name = op.name
     if name in _OF_ONE_THREAD:
         raise kernel.source.error(
             f"'{name}' in a kernel whose tiles all threads hold together",
             op.location,
             hint="barriers are placed automatically, and lego.iota is the index of each element",
         )
-    operands = _shaped(op.operands)
-    results = _shaped(op.results)
-    blocks = (block for region in op.regions for block in region.blocks)
-    inside = [kind for block in blocks for kind in _shaped(block.arguments)]
-    checked = Checked(op, kernel.layouts, kernel.source)
-    kinds = [*operands, *results, *inside]
-    if name in (dialect.LOAD, dialect.STORE):  # of an element, too
+    operands, results = _shaped(op.operands), _shaped(op.results)
+    inside = _shaped(x for region in op.regions for b in region.blocks for x in b.arguments)
+    defined = results + inside
+    made.update(value for value, kind in defined if not isinstance(kind, ir.MemRefType))
+    kinds = [kind for _, kind in operands + defined]
+    is_access = name in (dialect.LOAD, dialect.STORE)  # of an element, too
+    if is_access or any(not isinstance(kind, ir.MemRefType) for kind in kinds):
+        checked = Checked(op, kernel.layouts, kernel.source)
         _check_types(kernel, op, kinds, seen)
-        SHAPES[name](checked)
-        if is_shared_tile(op.operands[0]):
-            check_shared_tiles(checked)
-            return
-    elif any(not isinstance(kind, ir.MemRefType) for kind in kinds):
-        _check_types(kernel, op, kinds, seen)
-        _check_outside(kernel, op)
+        _check_outside(kernel, op, operands, made)
         if name in SHAPES:
             SHAPES[name](checked)
         elif name in CHECKS:
             CHECKS[name](checked)
         else:
             _check_known(checked)
-        if any(map(is_shared_tile, (*op.operands, *op.results))):
+        if any(seen.get(kind) is _SHARED for _, kind in operands + results):
             check_shared_tiles(checked)
             if name in DOTS:
                 check_warpgroup_dot(kernel, checked)
-            return
+        else:
+            _check_layouts(checked, seen, operands, results, inside, placed=placed)
     elif name in CHECKS:
-        CHECKS[name](checked)
-        return
-    else:
-        return
-    _check_layouts(checked, seen, [*operands, *results, *inside], placed=placed)
+        CHECKS[name](Checked(op, kernel.layouts, kernel.source))
 
 
-def _shaped(values: Iterable[Any]) -> list[Any]:
-    """Return the types of values that are tensors, vectors or memrefs."""
-    return [kind for x in values if isinstance(kind := x.type, ir.ShapedType)]
+def _shaped(values: Iterable[Any]) -> list[tuple[Any, Any]]:
+    """Return those of the values that are tensors, vectors or memrefs, with their types."""
+    typed = ((x, x.type) for x in values)
+    return [(x, kind) for x, kind in typed if isinstance(kind, ir.ShapedType)]
 
 
 def _check_restrict(kernel: TileKernel, op: Any) -> None:
@@ -208,7 +162,7 @@ def _check_types(kernel: TileKernel, op: Any, kinds: Iterable[Any], seen: dict[A
             raise kernel.source.error(f"'{op.name}': {message}", op.location, hint=hint)
         if is_shared_type(kind):
             check_shared_type(kernel, kind, op)
-            seen[kind] = None
+            seen[kind] = _SHARED
             continue
         has_layout = ir.RankedTensorType(kind).encoding is not None
         seen[kind] = layout_in(kernel, kind, op) if has_layout else None
@@ -252,17 +206,10 @@ def _why_no_tile(kind: Any) -> tuple[str, str] | None:
     return None
 
 
-def _check_outside(kernel: TileKernel, op: Any) -> None:
-    """Check that no tile comes from outside of the kernel."""
-    for value in op.operands:
-        if not isinstance(value.type, ir.RankedTensorType):
-            continue
-        owner = value.owner
-        at = owner.owner if isinstance(value, ir.BlockArgument) else owner.operation
-        while at is not None and at.name != "gpu.launch":
-            at = at.parent
-            at = None if at is None else at.operation
-        if at is None:
+def _check_outside(kernel: TileKernel, op: Any, operands: _Typed, made: Collection[Any]) -> None:
+    """Check that no tile comes from outside of the kernel: values are defined before their uses."""
+    for value, kind in operands:
+        if not isinstance(kind, ir.MemRefType) and value not in made:
             raise kernel.source.error(
                 f"'{op.name}' of a tile that is not made in the kernel",
                 op.location,
@@ -286,15 +233,24 @@ def _check_known(c: Checked) -> None:
 _KNOWN = "tiles have operations of arith and math, of element by element, scf.for, if and while"
 
 
-def _check_layouts(c: Checked, seen: dict[Any, Any], kinds: list[Any], *, placed: bool) -> None:
+def _check_layouts(
+    c: Checked,
+    seen: Mapping[Any, Any],
+    operands: _Typed,
+    results: _Typed,
+    inside: _Typed,
+    *,
+    placed: bool,
+) -> None:
     """Check the layouts of an operation's tiles, where all are placed."""
-    for kind in kinds if placed else ():
-        if not isinstance(kind, ir.MemRefType) and seen[kind] is None:
-            c.fail(f"has a tile without a layout, {kind}", "every tile needs one from here on")
-    operands = [seen.get(x.type) for x in c.op.operands if isinstance(x.type, ir.RankedTensorType)]
-    results = [seen.get(x.type) for x in c.op.results if isinstance(x.type, ir.RankedTensorType)]
-    if None in operands or None in results or c.op.name in _CONTROL:
+    if placed:
+        for _, kind in (*operands, *results, *inside):
+            if not isinstance(kind, ir.MemRefType) and seen[kind] is None:
+                c.fail(f"has a tile without a layout, {kind}", "every tile needs one from here on")
+    before = [seen[kind] for _, kind in operands if not isinstance(kind, ir.MemRefType)]
+    after = [seen[kind] for _, kind in results if not isinstance(kind, ir.MemRefType)]
+    if None in before or None in after or c.op.name in _CONTROL:
         return  # MLIR verifies that control flow has equal types
-    wrong = misplaced(c.op, [x for x in operands if x], [x for x in results if x])
+    wrong = misplaced(c.op, before, after)
     if wrong is not None:
         c.fail(wrong, "lego.convert takes a tile to another layout")

@@ -36,6 +36,7 @@ class Masks:
     def __init__(self, kernel: TileKernel) -> None:
         self._kernel = kernel
         self._built: dict[Any, Any] = {}
+        self._keys: dict[Condition, tuple[str, ...]] = {}
 
     def all_of(self, domain: Domain, shape: Shape, at: Any) -> Any:
         """Return a tile of whether all conditions hold; the insertion point is before `at`.
@@ -44,12 +45,22 @@ class Masks:
             LegoError: a condition differs from one turn of a loop to another.
         """
         given = frozenset(c for c in domain if not is_everywhere(frozenset([c])))
-        ordered = sorted(strongest(given), key=_order)
+        ordered = self._ordered(strongest(given))
         found = None
         for condition in ordered:
             mask = self._mask(condition, shape, at)
             found = mask if found is None else self._both(found, mask, at)
         return found
+
+    def _ordered(self, domain: Domain) -> list[Condition]:
+        """Return conditions in one order, whatever a set's is."""
+        return sorted(domain, key=self._key) if len(domain) > 1 else list(domain)
+
+    def _key(self, condition: Condition) -> tuple[str, ...]:
+        """Return a condition's key, made once: to print a value numbers those of the module."""
+        if condition not in self._keys:
+            self._keys[condition] = _order(condition)
+        return self._keys[condition]
 
     def _both(self, a: Any, b: Any, at: Any) -> Any:
         return self._once(("and", a, b), at, lambda: arith.AndIOp(a, b).result)
