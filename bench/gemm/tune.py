@@ -103,11 +103,13 @@ def build(folder: Path, search: Search) -> int:
 
 def candidates(reference: GemmReference, search: Search) -> list[GemmConfig]:
     """Return the cost model's best configs, and other raster groups of the first few."""
+    from bench.sample.families import problem_of
     from lego_mlir.hardware.targets import Target
-    from lego_mlir.kernels.gemm.planner import HMMA, ranked_configs
+    from lego_mlir.kernels.gemm.planner import plan, ranked_configs
 
-    schedule = make_kernel(reference, search.schedule, search.target).schedule or HMMA
-    found = ranked_configs(_problem(reference), Target.parse(search.target), schedule)
+    (problem, layouts), target = problem_of(reference), Target.parse(search.target)
+    schedule = search.schedule or plan(problem, layouts, target).config.schedule
+    found = ranked_configs(problem, target, schedule)
     others = [replace(c, raster_group=n) for c in found[:_REGROUPED] for n in _RASTER_GROUPS]
     others = others[: search.max_candidates * 3 // 4]
     return [*found[: search.max_candidates - len(others)], *others]

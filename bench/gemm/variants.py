@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from bench.case import Case, Order
 from bench.gemm.cases import (
     OUTPUT_TYPES,
-    TRANSPOSES,
     gemm_case,
     layout_of,
     make_kernel,
@@ -81,24 +80,6 @@ def _promotion_kernels(reference: GemmReference, target: str) -> dict[str, Kerne
             on_tiles = replace(config, on_tiles=True)  # type: ignore[type-var]
             found[f"promote {n}, {ON_TILES}"] = make_kernel(reference, "", target, on_tiles)
     return found
-
-
-def tiles_case(m: int, n: int, k: int, transposes: str = "NN", dtype: str = "f16") -> Case:
-    """Return a GEMM by the schedule `hmma`, beside the same config as a program on tiles."""
-    case = gemm_case(m, n, k, dtype, transposes, variant="hmma")
-    assert isinstance(case.reference, GemmReference)
-    name = case.name.replace("gemm_", "tiles_", 1)
-    return replace(case, name=name, alternatives=partial(_tiles_kernels, case.reference))
-
-
-def _tiles_kernels(reference: GemmReference, target: str) -> dict[str, Kernel]:
-    from lego_mlir.hardware.targets import Target
-    from lego_mlir.kernels.gemm.mma.heuristic import choose
-    from lego_mlir.kernels.gemm.problem import Problem
-
-    r = reference
-    config = choose(Problem(r.m, r.n, r.k, r.dtype, r.out, r.a, r.b, r.c), Target.parse(target))
-    return {ON_TILES: make_kernel(reference, "", target, replace(config, on_tiles=True))}
 
 
 def grouped_case(
@@ -186,9 +167,6 @@ CASES = (
     split_k_case(128, 128, 16384),
     promotion_case(4096),
     promotion_case(8192),
-    *(tiles_case(n, n, n, t) for n in (512, 1024, 2048, 4096) for t in TRANSPOSES),
-    *(tiles_case(4096, 4096, 4096, "NT", dtype) for dtype in ("bf16", "i8")),
-    *(tiles_case(n, n, n, "NT") for n in (1023, 1026, 1028)),  # rows of 2, 4 and 8 bytes
     grouped_case(8, 512, 4096, 2048),
     grouped_case(8, 512, 7168, 4096, b="col"),
     grouped_case(16, 128, 4096, 4096, b="col"),

@@ -20,11 +20,6 @@ _SECTIONS = {
         "the result is added to an f32 accumulator in registers. Without it, only the tensor cores "
         "accumulate, as in cuBLAS with fast accumulation.",
     ),
-    "tiles": (
-        "`mma.sync` on tiles",
-        "The schedule `hmma`, and the same config as a program on tiles, whose pipeline the steps "
-        "of the schedule `cp_async` make.",
-    ),
     "grouped": (
         "Grouped GEMM",
         "Groups have a quarter to 1¾ of the mean number of rows. Our kernels are compiled for "

@@ -17,7 +17,6 @@ from bench.gemm.references import GemmReference
 from bench.sample.families import problem_of
 from lego_mlir.hardware.targets import Target
 from lego_mlir.kernels.gemm.config import GemmConfig
-from lego_mlir.kernels.gemm.mma.config import MmaConfig
 from lego_mlir.kernels.gemm.planner import plan, ways
 from lego_mlir.kernels.gemm.tile_program import why_no_tile_program
 from lego_mlir.kernels.gemm.wgmma.config import WgmmaConfig
@@ -44,12 +43,12 @@ _SLOW = 0.97
 
 
 def ways_of_choice(reference: GemmReference, target: str) -> list[GemmConfig]:
-    """Return the config that is chosen, on tiles and not; none if it cannot be on tiles."""
+    """Return the config that is chosen, on tiles and not; none if it has no two ways."""
     chosen = plan(*problem_of(reference), Target.parse(target))
     config = chosen.config
-    if isinstance(config, WgmmaConfig) and why_no_tile_program(config, chosen.problem):
+    if not isinstance(config, WgmmaConfig) or why_no_tile_program(config, chosen.problem):
         return []
-    return _both_ways([config]) if isinstance(config, WgmmaConfig | MmaConfig) else []
+    return _both_ways([config])
 
 
 def ways_of_forms(reference: GemmReference, target: str) -> list[GemmConfig]:
@@ -65,7 +64,7 @@ def ways_of_forms(reference: GemmReference, target: str) -> list[GemmConfig]:
     return _both_ways([c for c in known if why_no_tile_program(c, problem) is None])
 
 
-def _both_ways(configs: Iterable[WgmmaConfig | MmaConfig]) -> list[GemmConfig]:
+def _both_ways(configs: Iterable[WgmmaConfig]) -> list[GemmConfig]:
     each = dict.fromkeys(configs)
     return [replace(config, on_tiles=on_tiles) for config in each for on_tiles in (True, False)]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bench.tiles.families.attention import attention_case, cp_async_attention, pipelined_attention
-from bench.tiles.families.gemm import cp_async_gemm, narrow_gemm, pipelined_gemm
+from bench.tiles.families.gemm import narrow_gemm, pipelined_gemm
 from bench.tiles.families.linear_layouts import conversion_case, gather_case
 from bench.tiles.families.rows import rows_case
 from bench.tiles.families.transpose import transpose_case
@@ -71,9 +71,6 @@ CASES = (
         for m, n, k in ((4096, 4096, 4096), (4096, 7168, 2048))
     ),
     narrow_gemm(*(8192,) * 3, (128, 192, 128), store_stages=2, store_parts=6),
-    *(cp_async_gemm(n, n, n) for n in (2048, 4096, 8192)),
-    cp_async_gemm(4096, 4096, 1024),
-    cp_async_gemm(1024, 1024, 4096, (128, 128, 64), (2, 2), 3),
     *(cp_async_attention(32, n, d) for n, d in ((2048, 128), (4096, 128), (4096, 64))),
     *(
         conversion_case(m, n, d)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from bench.tiles.case import WITHOUT_WGMMA, TileCase
+from bench.tiles.case import TileCase
 
 if TYPE_CHECKING:
     from lego_mlir import Kernel
@@ -121,50 +121,6 @@ def narrow_gemm(
         programs={"kernels.matmul": kernels},
         flops=2 * m * n * k,
     )
-
-
-def cp_async_gemm(
-    m: int,
-    n: int,
-    k: int,
-    tile: tuple[int, int, int] = (128, 256, 64),
-    warps: tuple[int, int] = (2, 4),
-    stages: int = 4,
-) -> TileCase:
-    """Return a GEMM of f16 by the schedule `cp_async`, beside `hmma` with the same tiles.
-
-    Args:
-        m: rows of A.
-        n: columns of B.
-        k: columns of A.
-        tile: the sizes of a CTA's tile.
-        warps: rows and columns of warps of a CTA.
-        stages: of the rings.
-    """
-    rows, columns, _ = tile
-
-    def make() -> Kernel:
-        import lego_mlir as lg
-        from lego_mlir.kernels.gemm.rasterization import raster_groups
-
-        order = raster_groups(m // rows, n // columns, 8)
-
-        def gemm(a: Any, b: Any, c: Any) -> None:
-            i, j = order.inv(lg.block_id())
-            c.tile(rows, columns)[i, j] = _product(a, b, i, j, k, tile).to("f16")
-
-        gemm.__annotations__ = _tensors(m, n, k)
-        options: dict[str, Any] = {"schedule": "cp_async", "params": {"stages": stages}}
-        grid = (m // rows) * (n // columns)
-        return lg.kernel(grid=grid, warps=warps[0] * warps[1], pdl=True, **options)(gemm)
-
-    def hmma() -> Kernel:
-        from lego_mlir.kernels import matmul
-        from lego_mlir.kernels.gemm.mma.config import MmaConfig
-
-        return matmul(m, n, k, config=MmaConfig(tile, warps, stages), target=WITHOUT_WGMMA)
-
-    return _case(f"{m}x{n}x{k}_cp_async", m, n, k, make, {"hmma": hmma}, WITHOUT_WGMMA)
 
 
 def _product(a: Any, b: Any, i: Any, j: Any, k: int, tile: tuple[int, int, int]) -> Any:

@@ -19,7 +19,7 @@ from lego_mlir.kernels.gemm.gemv.config import GemvConfig
 from lego_mlir.kernels.gemm.gemv.packing import PACKED, Packing, pack_kernel
 from lego_mlir.kernels.gemm.kernel import Epilogue, Operand, TiledGemm, gemm_body
 from lego_mlir.kernels.gemm.matrices import ALIGNMENT, transposed
-from lego_mlir.kernels.gemm.planner import GEMV, HMMA, WGMMA, Plan
+from lego_mlir.kernels.gemm.planner import GEMV, WGMMA, Plan
 from lego_mlir.kernels.gemm.problem import Problem
 from lego_mlir.kernels.gemm.tile_program import tile_body, tile_multiple
 from lego_mlir.kernels.gemm.unaligned.repitch import copy_name, repitch_kernel
@@ -148,7 +148,7 @@ def build(
         params=params,
         strict=True,
         explanation=lambda: chosen.explanation,
-        pdl=schedule in (GEMV, HMMA) or is_tile_program,
+        pdl=schedule == GEMV or is_tile_program,
         **threads,
     )(body)
     if not repitched and not workspaces:

@@ -52,11 +52,6 @@ class GemmConfig(ABC):
         """The threads of a CTA that multiply."""
 
     @property
-    @abstractmethod
-    def warp_layout(self) -> Layout:
-        """The layout from a warp's id to its warp tile, (down, across)."""
-
-    @property
     def is_swapped(self) -> bool:
         """Whether the kernel computes the transpose of C, as C' = B' A'."""
         return False
@@ -139,18 +134,6 @@ class GemmConfig(ABC):
             batch: GEMMs of a batched launch; with it and `is_batch_rasterized` the layout is to
                 (GEMM, down, across).
         """
-
-    @abstractmethod
-    def shared_layouts(self, problem: Problem) -> tuple[Layout, Layout, Layout]:
-        """Return the shared-memory layouts of the tiles of A, B and C.
-
-        Raises:
-            LegoError: a tile has no such layout.
-        """
-
-    def thread_stored_layout(self, problem: Problem) -> Layout:
-        """Return the shared-memory layout of a tile of C that threads store, not TMA."""
-        return self.shared_layouts(problem)[2]
 
     @abstractmethod
     def shared_bytes(self, problem: Problem) -> int:

@@ -13,6 +13,7 @@ from lego_mlir.frontend import ScalarType, TensorType, Value, block_id, dot, fol
 from lego_mlir.kernels.gemm.config import GemmConfig
 from lego_mlir.kernels.gemm.matrices import tiled, transposed
 from lego_mlir.kernels.gemm.problem import Problem
+from lego_mlir.kernels.gemm.wgmma.config import WgmmaConfig
 
 Epilogue: TypeAlias = Callable[..., Value]
 """A function from the accumulator tile, and the tiles of the epilogue's operands, to C's tile."""
@@ -87,6 +88,7 @@ def gemm_body(
         operands: the parameters that the epilogue takes.
     """
     problem, config, batch_rank = gemm.problem, gemm.config, gemm.batch_rank
+    assert isinstance(config, WgmmaConfig), "others are programs on tiles"
     m, n, k = config.tile
     ones, whole = (1,) * batch_rank, (*(0,) * batch_rank, slice(None), slice(None))
     down, across = gemm.padding

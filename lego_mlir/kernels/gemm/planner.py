@@ -27,7 +27,6 @@ from lego_mlir.kernels.gemm.gemv.config import GemvConfig
 from lego_mlir.kernels.gemm.heuristic import Heuristic
 from lego_mlir.kernels.gemm.matrices import ALIGNMENT
 from lego_mlir.kernels.gemm.mma import heuristic as mma_heuristic
-from lego_mlir.kernels.gemm.mma import tile_program as mma_tile_program
 from lego_mlir.kernels.gemm.mma.config import MmaConfig
 from lego_mlir.kernels.gemm.problem import Problem
 from lego_mlir.kernels.gemm.unaligned.remedies import NO_REMEDIES, Remedies, refusals
@@ -84,7 +83,7 @@ class Plan:
         """Whether the kernel is a program on tiles."""
         config = self.config
         if isinstance(config, MmaConfig):
-            return config.on_tiles
+            return True
         if self.schedule != WGMMA or not isinstance(config, WgmmaConfig):
             return False
         by_threads = self.remedies.stores_by_threads
@@ -103,13 +102,9 @@ class Plan:
     @property
     def steps(self) -> tuple[str, Mapping[str, int]]:
         """The schedule whose steps make the kernel, and its parameters."""
-        if not self.is_tile_program:
-            return self.schedule, self.config.params(self.problem)
-        if isinstance(self.config, MmaConfig):
-            return mma_tile_program.SCHEDULE, mma_tile_program.schedule_params(
-                self.config, self.problem
-            )
-        assert isinstance(self.config, WgmmaConfig)
+        if not isinstance(self.config, WgmmaConfig) or not self.is_tile_program:
+            name = MmaConfig.steps if self.schedule == HMMA else self.schedule
+            return name, self.config.params(self.problem)
         by_threads = self.remedies.stores_by_threads
         params = tile_program.schedule_params(
             self.config, self.problem, self.target, stores_by_threads=by_threads
@@ -200,8 +195,6 @@ def plan(
             config = next((c for c in ranked if _has_registers(c, epilogue)), config)
     elif promote:
         config = config.promoted(promote)
-    if isinstance(config, MmaConfig) and config.on_tiles and schedule != HMMA:
-        raise _wrong_schedule("matmul", config, schedule)
     if is_given and isinstance(config, WgmmaConfig) and config.on_tiles is None:
         config = replace(config, on_tiles=False)
     if config.is_swapped:

@@ -1,15 +1,11 @@
-"""Layouts of GEMM tiles in shared memory, without bank conflicts.
+"""Layouts of the tiles in shared memory from which an epilogue stores C, without bank conflicts.
 
-Tiles for `mma.sync`: threads write rows of the contiguous dimension, 16 bytes each, and `ldmatrix`
-reads 16 bytes from each of eight neighbouring rows at once. In a row-major tile those eight would
-be in the same banks; here the 16-byte units of a row are XORed with the row's number.
-
-Tiles for TMA and `wgmma` are in `analysis.shared_tiles`; here is the tile that an epilogue stores.
+Tiles of operands are in `analysis.shared_tiles`.
 """
 
 from __future__ import annotations
 
-from lego_mlir.algebra import Col, GenP, Layout, OrderBy, Row, swizzle
+from lego_mlir.algebra import Layout, OrderBy, Row
 from lego_mlir.analysis.shared_tiles import (
     SWIZZLES,
     swizzled_width,
@@ -17,58 +13,15 @@ from lego_mlir.analysis.shared_tiles import (
     tma_swizzled_transpose,
 )
 from lego_mlir.diagnostics import LegoError
-from lego_mlir.hardware.limits import BANK_LINE_BYTES, MMA_COLUMNS, WGMMA_ROWS
+from lego_mlir.hardware.limits import MMA_COLUMNS, WGMMA_ROWS
 
 UNIT_BYTES = 16
-"""Bytes of a row that `cp.async` writes and `ldmatrix` reads."""
+"""Bytes of a row that a thread writes or `stmatrix` stores at once."""
 
 EPILOGUE_TILES = 2
 """Epilogue tiles of a warpgroup in shared memory, which TMA stores concurrently."""
 
 
-# ---------------------------------------------------------------------------- mma.sync
-def xor_swizzled_tile(
-    rows: int, columns: int, element_bytes: int, *, unit_bytes: int = UNIT_BYTES
-) -> Layout:
-    """Return the layout of a tile with contiguous rows, whose units have no bank conflicts.
-
-    Eight rows are accessed together. Their units are in eight different positions of a 128-byte
-    line: rows that share a line have different positions anyway, the others get them by XOR with
-    the number of their line.
-
-    Args:
-        rows: rows of the tile, a power of two.
-        columns: columns of the tile, a power of two.
-        element_bytes: bytes of an element.
-        unit_bytes: bytes of a row that are accessed together.
-
-    Raises:
-        LegoError: a size is not a power of two.
-    """
-    if any(n < 1 or n & (n - 1) for n in (rows, columns)):
-        raise LegoError(
-            f"a tile in shared memory has sizes that are powers of two, not {rows}×{columns}"
-        )
-    row_bytes = columns * element_bytes
-    phases = min(BANK_LINE_BYTES, row_bytes) // unit_bytes
-    rows_per_line = max(1, BANK_LINE_BYTES // row_bytes)
-    if phases < 2 or rows <= rows_per_line:
-        return OrderBy(Row(rows, columns))
-    permutation = swizzle(
-        unit_bytes // element_bytes, rows_per_line, min(phases, rows // rows_per_line)
-    )
-    return OrderBy(GenP([rows, columns], permutation))
-
-
-def xor_swizzled_transpose(
-    rows: int, columns: int, element_bytes: int, *, unit_bytes: int = UNIT_BYTES
-) -> Layout:
-    """Return the layout of a tile with contiguous columns; see `xor_swizzled_tile`."""
-    tile = xor_swizzled_tile(columns, rows, element_bytes, unit_bytes=unit_bytes)
-    return tile.compose(OrderBy(Col(rows, columns)))
-
-
-# ---------------------------------------------------------------------- the epilogue
 def epilogue_tile(columns: int, element_bytes: int, *, by_row: bool = True) -> Layout:
     """Return the layout of an epilogue tile: the 64 rows of C that TMA stores at a time.
 

@@ -6,8 +6,8 @@
 
 The body says nothing of shared memory, roles or instructions: layouts of tiles, in registers and in
 shared memory, are derived. With a config for `wgmma` the schedule is `persistent`, and
-`schedule_params` are the parameters of its steps; `kernels.gemm.mma.tile_program` has those of
-`cp_async`, for `mma.sync`.
+`schedule_params` are the parameters of its steps. With one for `mma.sync` the accumulator has a
+layout, because the config says how warps divide it.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from inspect import Parameter, Signature
 from math import gcd
 from typing import Any, cast
 
+from lego_mlir.analysis.distributed.mma_grids import accumulator as accumulator_layout
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.frontend import ScalarType, Tile, Value, block_id, convert, dot, fold, zeros
 from lego_mlir.hardware.dtypes import ELEMENT_BYTES
@@ -32,7 +33,6 @@ from lego_mlir.kernels.gemm.kernel import (
 )
 from lego_mlir.kernels.gemm.matrices import transposed
 from lego_mlir.kernels.gemm.mma.config import MmaConfig
-from lego_mlir.kernels.gemm.mma.tile_program import accumulator_layout
 from lego_mlir.kernels.gemm.problem import Problem
 from lego_mlir.kernels.gemm.wgmma.config import WgmmaConfig
 
@@ -199,7 +199,7 @@ def first_sums(config: GemmConfig, accumulator: str) -> Value:
     zero = zeros(config.tile[:2], accumulator)
     if not isinstance(config, MmaConfig):
         return zero
-    return convert(cast("Tile", zero), accumulator_layout(config))
+    return convert(cast("Tile", zero), accumulator_layout(config.tile[:2], config.warps))
 
 
 def tile_body(

@@ -12,7 +12,7 @@ from bench import build as build_module
 from bench.build import build, read_manifest
 from bench.case import Case
 from bench.gemm.references import GemmReference
-from bench.gemm.variants import CASES, promotion_case, split_k_case, tiles_case
+from bench.gemm.variants import CASES, promotion_case, split_k_case
 from bench.report.command import write_report
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.kernels import matmul
@@ -94,17 +94,6 @@ def test_promotion_cases_set_promote() -> None:
     assert case.make("sm_90a").params["promote"] == 0
 
 
-def test_cases_on_tiles_have_the_same_config() -> None:
-    case = tiles_case(512, 512, 512, "NT")
-    assert case.name == "tiles_f16_512_nt_hmma"
-    assert case.alternatives is not None
-    (ours,) = case.alternatives("sm_90a").values()
-    before = case.make("sm_90a")
-    assert (before.schedule, ours.schedule) == ("hmma", "cp_async")
-    assert (before.grid, before.block) == (ours.grid, ours.block)
-    assert before.params["buffers"] == ours.params["stages"]
-
-
 def test_alternatives_that_do_not_compile_are_left_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -133,4 +122,4 @@ def test_alternatives_that_do_not_compile_are_left_out(
 
 def test_names_begin_with_the_kind_of_variant() -> None:
     words = {case.name.partition("_")[0] for case in CASES}
-    assert words == {"split", "promote", "tiles", "grouped"}
+    assert words == {"split", "promote", "grouped"}

@@ -143,20 +143,15 @@ OTHERS = [(40, 33, 60), (32, 32, 64), (0, 5, 5), (1, 35, 77)]
 WARPS = MmaConfig((32, 32, 32), (2, 2), 3)
 
 
-@pytest.mark.parametrize(
-    ("order", "on_tiles"),
-    [("late", False), ("early", False), ("random", False), ("late", True), ("random", True)],
-)
-def test_gemms_of_any_sizes_by_mma(order: str, on_tiles: bool) -> None:
-    kernel = grouped_matmul(OTHERS, config=replace(WARPS, on_tiles=on_tiles), target="sm_80")
-    assert kernel.schedule == ("cp_async" if on_tiles else "hmma")
+@pytest.mark.parametrize("order", ["late", "early", "random"])
+def test_gemms_of_any_sizes_by_mma(order: str) -> None:
+    kernel = grouped_matmul(OTHERS, config=WARPS, target="sm_80")
     check(kernel, OTHERS, order=order, target="sm_80")
 
 
-@pytest.mark.parametrize("on_tiles", [False, True])
-def test_whole_tiles_by_mma(on_tiles: bool) -> None:
+def test_whole_tiles_by_mma() -> None:
     shapes = [(64, 32, 32), (32, 96, 96)]
-    kernel = grouped_matmul(shapes, config=replace(WARPS, on_tiles=on_tiles), target="sm_80")
+    kernel = grouped_matmul(shapes, config=WARPS, target="sm_80")
     assert "cp.async.cg" in kernel.compile("sm_80").ptx  # by 16 bytes
     check(kernel, shapes, target="sm_80")
 
@@ -180,7 +175,7 @@ def test_one_gemm_that_tma_cannot_copy_makes_all_fall_back_to_hmma() -> None:
     with pytest.warns(UserWarning, match=r"GEMM 1, 64×64×60: A: .*'hmma', not 'wgmma'") as caught:
         kernel = grouped_matmul([(64, 64, 64), (64, 64, 60)], target="sm_90a")
     assert caught[0].filename == __file__
-    assert kernel.schedule == "hmma"
+    assert kernel.schedule == "cp_async"
     check(kernel, [(64, 64, 64), (64, 64, 60)])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -239,7 +234,7 @@ def test_too_many_tensor_maps_are_refused() -> None:
         grouped_matmul(shapes, config=SMALL, target="sm_90a")
     assert caught.value.hint == "fewer GEMMs in one launch"
     with pytest.warns(UserWarning, match=message):
-        assert grouped_matmul(shapes, target="sm_90a").schedule == "hmma"
+        assert grouped_matmul(shapes, target="sm_90a").schedule == "cp_async"
 
 
 def test_gemms_of_different_orders_are_refused() -> None:

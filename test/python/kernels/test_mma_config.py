@@ -117,7 +117,7 @@ def test_an_explanation_names_the_card_the_config_and_the_limits_of_others() -> 
     assert "512×768×256 of f16" in text
     assert "NVIDIA H200" in text
     assert f"config     {CONFIG}" in text
-    assert "buffers = 3, depth = 2" in text
+    assert "stages = 3, unroll = 0" in text
     limits = "latency|tensor cores|cache"
     assert re.search(rf" [0-9.]+ µs  tile .* CTAs? per SM, limited by ({limits})", text)
 

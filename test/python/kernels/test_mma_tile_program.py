@@ -1,4 +1,4 @@
-"""GEMMs by `mma.sync` as programs on tiles compute what the schedule `hmma` does, bit by bit."""
+"""GEMMs by `mma.sync`: copies of any width, short loops, and rows that only the launch knows."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lego_mlir import Col, OrderBy, Row, runtime
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.kernels import MmaConfig, matmul
 
-CONFIG = MmaConfig((64, 64, 32), (2, 2), 3, on_tiles=True)
+CONFIG = MmaConfig((64, 64, 32), (2, 2), 3)
 SMALL = replace(CONFIG, tile=(32, 32, 32))
 BYTES = replace(CONFIG, tile=(64, 64, 64))
 
@@ -22,14 +22,6 @@ def layouts(transposes: str, m: int, n: int, k: int) -> dict[str, lg.Layout]:
     """Return the layouts of A and B in BLAS notation: `NT` is A row-major and B column-major."""
     a, b = (Row if letter == "N" else Col for letter in transposes)
     return {"a": OrderBy(a(m, k)), "b": OrderBy(b(k, n))}
-
-
-def output(kernel: Any, order: str) -> Any:
-    """Run a kernel in the simulator, and return the bytes of C after a comparison with NumPy."""
-    result = kernel.run(device=runtime.select("sim", order=order))
-    assert result.comparison is not None
-    assert result.comparison.equal, str(result.comparison)
-    return np.asarray(result.outputs["c"]).view(np.uint8)
 
 
 @pytest.mark.filterwarnings("ignore:.*bytes are copied one by one")
@@ -52,16 +44,13 @@ def output(kernel: Any, order: str) -> Any:
         ((64, 80, 64), {"c": OrderBy(Col(64, 80)), "alignment": 4}, CONFIG, "early"),
     ],
 )
-def test_the_result_has_the_same_bits(
+def test_tiles_are_multiplied_however_they_are_copied(
     sizes: tuple[int, int, int], options: dict[str, Any], config: MmaConfig, order: str
 ) -> None:
-    kernels = [
-        matmul(*sizes, config=replace(config, on_tiles=on_tiles), target="sm_89", **options)
-        for on_tiles in (True, False)
-    ]
-    assert [kernel.schedule for kernel in kernels] == ["cp_async", "hmma"]
-    on_tiles, before = (output(kernel, order) for kernel in kernels)
-    np.testing.assert_array_equal(on_tiles, before)
+    kernel = matmul(*sizes, config=config, target="sm_89", **options)
+    result = kernel.run(device=runtime.select("sim", order=order))
+    assert result.comparison is not None
+    assert result.comparison.equal, str(result.comparison)
 
 
 def test_short_loops_are_unrolled() -> None:
@@ -96,6 +85,6 @@ def test_an_epilogue_of_any_rows() -> None:
         np.testing.assert_array_equal(c, expected.astype("f2"))
 
 
-def test_what_is_not_on_tiles() -> None:
-    with pytest.raises(LegoError, match="on tiles is for the schedule 'hmma', not for 'unroll'"):
+def test_a_schedule_without_steps_for_tiles_is_refused() -> None:
+    with pytest.raises(LegoError, match="the schedule 'unroll', which has no steps for kernels on"):
         matmul(64, 64, 64, config=CONFIG, schedule="unroll", target="sm_80")

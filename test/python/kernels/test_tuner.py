@@ -93,4 +93,4 @@ def test_tuning_needs_a_gpu_if_the_caller_asks_for_it(monkeypatch: pytest.Monkey
         matmul(320, 192, 128, target="sm_80", tune=True)
     monkeypatch.setenv("LEGO_MLIR_TUNE", "1")
     kernel = matmul(320, 192, 128, target="sm_80")
-    assert kernel.schedule == "hmma"
+    assert kernel.schedule == "cp_async"

@@ -198,14 +198,14 @@ def test_addresses_that_are_not_aligned() -> None:
 
 
 def test_small_gemms_are_left_to_mma_sync() -> None:
-    assert matmul(33, 33, 33, target="sm_90a").schedule == "hmma"
+    assert matmul(33, 33, 33, target="sm_90a").schedule == "cp_async"
     large = matmul(1001, 1001, 1001, target="sm_90a")
     assert large.schedule in ("wgmma", "persistent")
     assert "µs for unaligned matrices" in large.explain()
-    assert matmul(1001, 1001, 1001, target="sm_80").schedule == "hmma"
-    assert matmul(1001, 1001, 1001, target="sm_90a", schedule="hmma").schedule == "hmma"
+    assert matmul(1001, 1001, 1001, target="sm_80").schedule == "cp_async"
+    assert matmul(1001, 1001, 1001, target="sm_90a", schedule="hmma").schedule == "cp_async"
     config = MmaConfig((64, 64, 32), (2, 2), 2)
-    assert matmul(1001, 1001, 1001, target="sm_90a", config=config).schedule == "hmma"
+    assert matmul(1001, 1001, 1001, target="sm_90a", config=config).schedule == "cp_async"
 
 
 def test_the_estimate_of_copies_is_launches_and_bytes() -> None:

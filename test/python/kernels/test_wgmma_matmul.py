@@ -340,9 +340,9 @@ def test_epilogue_operands_meet_their_rows_of_the_accumulator(config: WgmmaConfi
 def test_the_schedule_of_sm_90a_is_wgmma() -> None:
     kernel = matmul(256, 128, 128)
     check(kernel)
-    assert matmul(256, 128, 128, target="sm_80").schedule == "hmma"
-    assert matmul(256, 128, 128, target="sm_90").schedule == "hmma"
-    assert matmul(256, 128, 128, config=MmaConfig((64, 64, 32), (2, 2), 2)).schedule == "hmma"
+    assert matmul(256, 128, 128, target="sm_80").schedule == "cp_async"
+    assert matmul(256, 128, 128, target="sm_90").schedule == "cp_async"
+    assert matmul(256, 128, 128, config=MmaConfig((64, 64, 32), (2, 2), 2)).schedule == "cp_async"
     first, *lines = kernel.explain().splitlines()
     assert first == repr(kernel)
     assert lines[1].startswith("schedule   persistent, for sm_90a")
@@ -375,13 +375,13 @@ def test_matrices_that_tma_cannot_copy_fall_back_to_hmma(
     with pytest.warns(UserWarning, match=reason) as caught:
         kernel = matmul(*arguments, **options)
     assert caught[0].filename == __file__
-    assert kernel.schedule == "hmma"
+    assert kernel.schedule == "cp_async"
     assert "not wgmma  " in kernel.explain()
     with pytest.raises(LegoError, match=reason):
         matmul(*arguments, **options, schedule="wgmma")
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        assert matmul(*arguments, **options, schedule="hmma").schedule == "hmma"
+        assert matmul(*arguments, **options, schedule="hmma").schedule == "cp_async"
     assert not any("wgmma" in str(warning.message) for warning in caught)
 
 

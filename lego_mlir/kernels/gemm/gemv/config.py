@@ -100,9 +100,6 @@ class GemvConfig(GemmConfig):
     def rasterization(self, problem: Problem, batch: int | None = None) -> Layout:
         return raster_groups(*self.tiles(problem), self.raster_group)
 
-    def shared_layouts(self, problem: Problem) -> tuple[Layout, Layout, Layout]:
-        raise LegoError(f"{self}: A, B and C do not go through shared memory")
-
     def shared_bytes(self, problem: Problem) -> int:
         """Return the shared memory of a CTA: the accumulators of all its warps."""
         return prod(self.tile[:2]) * self.warps[1] * ELEMENT_BYTES["f32"]

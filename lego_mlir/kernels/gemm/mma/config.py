@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import ClassVar
 
-from lego_mlir.algebra import Layout, OrderBy, Row
+from lego_mlir.algebra import Layout
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.hardware.dtypes import ELEMENT_BYTES
 from lego_mlir.hardware.limits import (
@@ -20,11 +20,11 @@ from lego_mlir.hardware.limits import (
 from lego_mlir.kernels.gemm.config import GemmConfig
 from lego_mlir.kernels.gemm.problem import Problem
 from lego_mlir.kernels.gemm.rasterization import raster_groups
-from lego_mlir.kernels.gemm.shared_layouts import (
-    UNIT_BYTES,
-    xor_swizzled_tile,
-    xor_swizzled_transpose,
-)
+
+_MOST_UNROLLED = 256
+"""Instructions `mma.sync` of a warp in a K loop that is unrolled, at most. So many are in that of
+512×512×512, which took 3.45 µs where LLVM unrolled it and 3.78 to 3.87 µs where it did not
+(bench/results/gemm.md, schedule `hmma`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,28 +38,37 @@ class MmaConfig(GemmConfig):
             copied while one is multiplied.
         raster_group: height in tiles of a raster group, at most. CTAs take the tiles of a group
             column by column, so that what they read is still in the L2 cache.
-        on_tiles: whether the kernel is a program on tiles (`kernels.gemm.tile_program`), whose
-            pipeline the steps of the schedule `cp_async` make.
     """
 
     tile: tuple[int, int, int]
     warps: tuple[int, int]
     stages: int
     raster_group: int = 8
-    on_tiles: bool = False
 
     schedule: ClassVar[str] = "hmma"
+    steps: ClassVar[str] = "cp_async"
 
     @property
     def threads(self) -> int:
         return WARP_THREADS * prod(self.warps)
 
-    @property
-    def warp_layout(self) -> Layout:
-        return OrderBy(Row(*self.warps))
-
     def params(self, problem: Problem) -> Mapping[str, int]:
-        return {"buffers": self.stages, "depth": self.stages - 1}
+        """Return the parameters of the schedule.
+
+        A K loop is unrolled if it is short and the ring holds all of its tiles but one.
+
+        Args:
+            problem: the GEMM that the kernel computes.
+        """
+        iterations = self.k_iterations(problem)
+        m, n, k = self.tile
+        depth = MMA_K_BYTES // ELEMENT_BYTES[problem.dtype]
+        each = prod((m // MMA_ROWS, n // MMA_COLUMNS, k // depth)) // prod(self.warps)
+        is_short = iterations <= self.stages and iterations * each <= _MOST_UNROLLED
+        return {"stages": self.stages, "unroll": iterations if is_short else 0}
+
+    def grouped_params(self, problem: Problem, *, pdl: bool = True) -> Mapping[str, int]:
+        return {"stages": self.stages}
 
     def stage_bytes(self, problem: Problem) -> int:
         """Return the shared memory of one stage, in bytes."""
@@ -73,23 +82,6 @@ class MmaConfig(GemmConfig):
 
     def rasterization(self, problem: Problem, batch: int | None = None) -> Layout:
         return raster_groups(*self.tiles(problem), self.raster_group)
-
-    def shared_layouts(self, problem: Problem) -> tuple[Layout, Layout, Layout]:
-        """Return the shared-memory layouts of the tiles of A, B and C.
-
-        A tile is contiguous along the same dimension as its matrix, except for 8-bit elements:
-        `ldmatrix` loads pairs of bytes and `mma` multiplies neighbours along k, so these are
-        contiguous along k.
-        """
-        m, n, k = self.tile
-        size, out = ELEMENT_BYTES[problem.dtype], ELEMENT_BYTES[problem.out]
-        by_row, by_column = problem.a == "row" or size == 1, problem.b == "row" and size > 1
-        return (
-            (xor_swizzled_tile if by_row else xor_swizzled_transpose)(m, k, size),
-            (xor_swizzled_tile if by_column else xor_swizzled_transpose)(k, n, size),
-            # Four lanes hold eight neighbours of a row of the accumulator and store them together.
-            xor_swizzled_tile(m, n, out, unit_bytes=max(UNIT_BYTES, 8 * out)),
-        )
 
     def check(self, problem: Problem, shared_bytes: int) -> None:
         if any(n < 1 or n & (n - 1) for n in (*self.tile, *self.warps)):
@@ -110,5 +102,4 @@ class MmaConfig(GemmConfig):
 
     def __str__(self) -> str:
         tile, warps = ("×".join(map(str, sizes)) for sizes in (self.tile, self.warps))
-        text = f"tile {tile}, warps {warps}, stages {self.stages}, raster group {self.raster_group}"
-        return f"{text}, on tiles" if self.on_tiles else text
+        return f"tile {tile}, warps {warps}, stages {self.stages}, raster group {self.raster_group}"

@@ -47,6 +47,7 @@ from lego_mlir.kernels.gemm.several.tiles import (
     instruction_of,
     is_on_tiles,
     layout_in_tiles,
+    staged_layouts,
     steps_of,
 )
 from lego_mlir.kernels.public import public
@@ -285,7 +286,7 @@ def _body(
     """Return the function of the kernel."""
     m, n, k = config.tile
     problem = members[0].problem
-    shared = dict(zip("abc", config.shared_layouts(problem), strict=True))
+    shared = staged_layouts(config, problem)
     counts = [config.tiles(member.problem) for member in members]
     instruction = instruction_of(config)
     groups = [raster_group_sizes(*tiles, config.raster_group) for tiles in counts]

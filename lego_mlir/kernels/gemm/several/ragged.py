@@ -39,6 +39,7 @@ from lego_mlir.kernels.gemm.several.tiles import (
     instruction_of,
     is_on_tiles,
     layout_in_tiles,
+    staged_layouts,
     steps_of,
 )
 from lego_mlir.kernels.public import public
@@ -146,7 +147,7 @@ def _body(
     m, n, k = config.tile
     shapes = {"a": (m, k), "b": (k, n), "c": (m, n)}
     views = {name: layout_in_tiles(config, layouts[name], shapes[name]) for name in shapes}
-    shared = dict(zip(shapes, config.shared_layouts(problem), strict=True))
+    shared = staged_layouts(config, problem)
     instruction = instruction_of(config)
     rasterization = raster_groups(*_item_grid(problem, config, groups), config.raster_group)
     down, _ = config.tiles(problem)

@@ -1,6 +1,7 @@
 """The tiles of several GEMMs in one launch, on tiles or staged in shared memory by threads.
 
-A kernel is a program on tiles if its config says `on_tiles`; `tile_program` is the one for a GEMM.
+A kernel is a program on tiles with a `MmaConfig`, or if its config says `on_tiles`; `tile_program`
+is the one for a GEMM.
 """
 
 from __future__ import annotations
@@ -16,14 +17,13 @@ from lego_mlir.kernels.gemm import tile_program
 from lego_mlir.kernels.gemm.config import GemmConfig
 from lego_mlir.kernels.gemm.matrices import tile_index, tiled_matrices
 from lego_mlir.kernels.gemm.mma.config import MmaConfig
-from lego_mlir.kernels.gemm.mma.tile_program import SCHEDULE as CP_ASYNC
 from lego_mlir.kernels.gemm.problem import Problem
 from lego_mlir.kernels.gemm.wgmma.config import WgmmaConfig
 
 
 def is_on_tiles(config: GemmConfig) -> bool:
     """Return whether the kernel of a config is a program on tiles."""
-    return isinstance(config, WgmmaConfig | MmaConfig) and config.on_tiles is True
+    return not isinstance(config, WgmmaConfig) or config.on_tiles is True
 
 
 def steps_of(
@@ -48,13 +48,11 @@ def steps_of(
         LegoError: the config says `on_tiles`, and there are no steps for it.
     """
     warps = config.threads // WARP_THREADS
-    if not is_on_tiles(config):
+    if not isinstance(config, WgmmaConfig) or not is_on_tiles(config):
         params = config.grouped_params(problem, pdl=pdl)
+        if is_on_tiles(config):
+            return {"warps": warps, "pdl": pdl, "schedule": MmaConfig.steps, "params": params}
         return {"block": config.threads, "schedule": config.schedule, "params": params}
-    if isinstance(config, MmaConfig):
-        stages = {"stages": config.stages}
-        return {"warps": warps, "schedule": CP_ASYNC, "params": stages, "pdl": pdl}
-    assert isinstance(config, WgmmaConfig)
     why_not = tile_program.why_no_tile_program(config, problem)
     if why_not is not None:
         raise why_not
@@ -76,7 +74,7 @@ def steps_of(
 
 def instruction_of(config: GemmConfig) -> dict[str, Any]:
     """Return what `lego_mlir.dot` takes for a config: the instruction, or the layout of warps."""
-    if is_on_tiles(config):
+    if not isinstance(config, WgmmaConfig) or is_on_tiles(config):
         return tile_program.instruction_of(config)
     return {"warps": config.warp_layout}
 
@@ -101,6 +99,13 @@ def layout_in_tiles(config: GemmConfig, layout: Layout, tile: Sequence[int]) -> 
     return tiled_matrices(layout, tile)
 
 
+def staged_layouts(config: GemmConfig, problem: Problem) -> dict[str, Layout | None]:
+    """Return the layouts of the tiles of a, b and c in shared memory, if threads stage them."""
+    if not isinstance(config, WgmmaConfig) or is_on_tiles(config):
+        return dict.fromkeys("abc")
+    return dict(zip("abc", config.shared_layouts(problem), strict=True))
+
+
 class Tiles:
     """The tiles of a matrix: `tiles[i, j]`.
 
@@ -108,11 +113,11 @@ class Tiles:
         config: the kernel's.
         tensor: the matrix, through its `layout_in_tiles`.
         tile: rows and columns.
-        shared: the layout of a tile in shared memory, for threads that stage it.
+        shared: the layout of a tile in shared memory, for threads that stage it; else `None`.
     """
 
     def __init__(
-        self, config: GemmConfig, tensor: Any, tile: Sequence[int], shared: Layout
+        self, config: GemmConfig, tensor: Any, tile: Sequence[int], shared: Layout | None
     ) -> None:
         is_whole = is_on_tiles(config)
         self._tiles = tensor.tile(*tile) if is_whole else tensor.staged(shared)
