@@ -29,6 +29,7 @@ from lego_mlir.analysis.buffer_lifetimes import BufferLifetime, assign_offsets
 from lego_mlir.hardware.limits import (
     MAX_ACCESS_BYTES,
     MAX_SM_THREADS,
+    MAX_THREAD_REGISTERS,
     RESERVED_SHARED_BYTES,
     SM_REGISTERS,
     WARP_THREADS,
@@ -130,7 +131,8 @@ def _teams(alloc: Any) -> int:
 def _free_bytes(kernel: TileKernel) -> int:
     """Return the bytes that a CTA may have if as many CTAs run as their registers allow."""
     threads = WARP_THREADS * kernel.warps
-    by_registers = SM_REGISTERS // max(1, live_registers(kernel.body))
+    registers = min(max(1, live_registers(kernel.body)), MAX_THREAD_REGISTERS)
+    by_registers = SM_REGISTERS // registers
     ctas = max(1, min(MAX_SM_THREADS, by_registers) // threads)
     return kernel.target.optin_shared_bytes // ctas - RESERVED_SHARED_BYTES
 

@@ -62,6 +62,13 @@ def test_short_loops_are_unrolled() -> None:
         assert ptx.count("mma.sync") == multiplied * 16
 
 
+def test_two_ctas_fit_on_a_multiprocessor() -> None:
+    """The tile of C lies where tiles of A and B lay, because registers allow two CTAs."""
+    kernel = matmul(128, 128, 256, config=MmaConfig((128, 128, 64), (2, 2), 3), target="sm_90")
+    (launch,) = kernel.compile("sm_90").launches
+    assert launch.shared_bytes == 3 * (128 + 128) * 64 * 2
+
+
 def test_an_epilogue_of_any_rows() -> None:
     n, k = 72, 72
     kernel = matmul(

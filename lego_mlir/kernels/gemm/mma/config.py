@@ -21,7 +21,7 @@ from lego_mlir.kernels.gemm.config import GemmConfig
 from lego_mlir.kernels.gemm.problem import Problem
 from lego_mlir.kernels.gemm.rasterization import raster_groups
 
-_MOST_UNROLLED = 256
+_MOST_UNROLLED = 128
 """Instructions `mma.sync` of a warp in a K loop that is unrolled, at most. So many are in that of
 512×512×512, which took 3.45 µs where LLVM unrolled it and 3.78 to 3.87 µs where it did not
 (bench/results/gemm.md, schedule `hmma`)."""
