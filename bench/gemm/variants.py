@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -17,7 +16,6 @@ from bench.gemm.cases import (
     short_name,
 )
 from bench.gemm.references import GemmReference, GroupedGemmReference
-from lego_mlir.diagnostics import LegoError
 
 if TYPE_CHECKING:
     from lego_mlir import Kernel
@@ -68,18 +66,7 @@ def promotion_case(n: int, dtype: str = "f8E4M3FN") -> Case:
 
 
 def _promotion_kernels(reference: GemmReference, target: str) -> dict[str, Kernel]:
-    """Return the kernels with promoted accumulators, by the schedule `wgmma` and on tiles."""
-    from bench.sample.families import problem_of
-    from lego_mlir.hardware.targets import Target
-    from lego_mlir.kernels.gemm.planner import plan
-
-    found = {f"promote {n}": make_kernel(reference, "", target, promote=n) for n in PROMOTE}
-    for n in PROMOTE:
-        config = plan(*problem_of(reference), Target.parse(target), promote=n).config
-        with suppress(LegoError):  # a form that is not made on tiles
-            on_tiles = replace(config, on_tiles=True)  # type: ignore[type-var]
-            found[f"promote {n}, {ON_TILES}"] = make_kernel(reference, "", target, on_tiles)
-    return found
+    return {f"promote {n}": make_kernel(reference, "", target, promote=n) for n in PROMOTE}
 
 
 def grouped_case(
@@ -133,14 +120,13 @@ def _grouped_kernel(reference: GroupedGemmReference, target: str, config: object
 
 
 def _grouped_kernels(reference: GroupedGemmReference, target: str) -> dict[str, Kernel]:
-    """Return ragged and grouped kernels with configs for few rows and many, on tiles and not."""
+    """Return ragged and grouped kernels with configs for few rows and many."""
     from lego_mlir.kernels.gemm.wgmma.config import WgmmaConfig
 
     tiles = ((64, 128, 1, 8), (128, 128, 2, 6), (128, 256, 2, 4))
     configs = [WgmmaConfig((m, n, 64), c, stages, persistent_ctas=132) for m, n, c, stages in tiles]
-    both = [replace(config, on_tiles=on_tiles) for config in configs for on_tiles in (None, True)]
-    found = {str(config): _grouped_kernel(reference, target, config) for config in both}
-    for config in both:
+    found = {str(config): _grouped_kernel(reference, target, config) for config in configs}
+    for config in configs:
         found[f"{RAGGED}, {config}"] = _ragged_kernel(reference, target, config)
     return {RAGGED: _ragged_kernel(reference, target)} | found
 

@@ -57,7 +57,6 @@ def build(
     explored: int,
     target: str,
     jobs: int,
-    both_ways: str = "",
 ) -> int:
     """Compile candidates of GEMMs; return the number of kernels that do not compile.
 
@@ -68,8 +67,6 @@ def build(
         explored: further ones, drawn from those that it ranks next.
         target: the GPU architecture.
         jobs: processes.
-        both_ways: instead of candidates configs as programs on tiles and not: `choice`, the one
-            that is chosen, or `forms`, the first of each form (`both_ways.FORMS`).
     """
     make_folder(folder)
     cases: dict[str, dict[str, Any]] = {}
@@ -77,12 +74,7 @@ def build(
     for number, (which, reference) in enumerate(gemms):
         name = f"{number:04d}_{case_name(reference)}"
         cases[name] = {"class": which, "reference": asdict(reference), "candidates": []}
-        if both_ways:
-            from bench.sample.both_ways import ways_of_choice, ways_of_forms
-
-            found = (ways_of_forms if both_ways == "forms" else ways_of_choice)(reference, target)
-        else:
-            found = candidates(reference, best, explored, target, number)
+        found = candidates(reference, best, explored, target, number)
         for index, config in enumerate([None, *found]):
             text = CHOICE if config is None else str(config)
             work.append(Job(reference, text, config, folder / f"{name}.{index}.lego", target))

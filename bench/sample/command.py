@@ -41,20 +41,6 @@ def add_sample_options(parser: argparse.ArgumentParser) -> None:
     step.add_argument(
         "--explore", type=int, default=0, help="candidates that rank next (%(default)s)"
     )
-    step.add_argument(
-        "--both-ways",
-        nargs="?",
-        choices=("choice", "forms"),
-        const="choice",
-        default="",
-        help="instead, configs as programs on tiles and not: the choice, or the first of each form",
-    )
-    step = steps.add_parser(
-        "both-ways", help="build, check, time and report the first config of each form both ways"
-    )
-    _add_gemms(step)
-    step.add_argument("-o", dest="output", type=Path, required=True, metavar="FILE")
-    step.add_argument("--rounds", type=int, default=ROUNDS, help="counted rounds (%(default)s)")
     step = steps.add_parser("run", help="check and time them")
     step.add_argument("folder", type=Path)
     step.add_argument("-o", dest="output", type=Path, required=True, metavar="FILE")
@@ -63,9 +49,6 @@ def add_sample_options(parser: argparse.ArgumentParser) -> None:
     step = steps.add_parser("report", help="print ratios to cuBLAS and regrets")
     step.add_argument("files", type=Path, nargs="+", metavar="FILE")
     step.add_argument("--each", action="store_true", help="a row for each GEMM")
-    step.add_argument(
-        "--both-ways", action="store_true", help="ratios of programs on tiles, by form of config"
-    )
     step = steps.add_parser("worker")  # the child of `run`
     step.add_argument("folder", type=Path)
     step.add_argument("--rounds", type=int, required=True)
@@ -89,25 +72,13 @@ def sample(options: argparse.Namespace) -> int:
     """Run `bench sample`; return the number of failures."""
     match options.what:
         case "build":
-            return _build(options, options.best, options.explore, options.both_ways)
-        case "both-ways":
-            from bench.sample.both_ways import report as report_both_ways
-
-            failures = _build(options, 0, 0, "forms")
-            failures += run(options.folder, options.output, options.rounds, gaps=False)
-            print(report_both_ways([options.output]), end="")
-            return failures
+            return _build(options, options.best, options.explore)
         case "run":
             return run(options.folder, options.output, options.rounds, gaps=options.gaps)
         case "worker":
             from bench.sample.worker import serve
 
             return serve(options.folder, options.rounds, gaps=options.gaps)
-        case _ if options.both_ways:
-            from bench.sample.both_ways import report as report_both_ways
-
-            print(report_both_ways(options.files), end="")
-            return 0
         case _:
             from bench.sample.report import report
 
@@ -115,7 +86,7 @@ def sample(options: argparse.Namespace) -> int:
             return 0
 
 
-def _build(options: argparse.Namespace, best: int, explored: int, both_ways: str) -> int:
+def _build(options: argparse.Namespace, best: int, explored: int) -> int:
     """Compile what the options say; return the number of kernels that do not compile."""
     return build(
         options.folder,
@@ -126,7 +97,6 @@ def _build(options: argparse.Namespace, best: int, explored: int, both_ways: str
         explored=explored,
         target=options.target,
         jobs=options.jobs,
-        both_ways=both_ways,
     )
 
 

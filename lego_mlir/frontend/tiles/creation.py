@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from lego_mlir.algebra import Layout
-from lego_mlir.analysis.distributed import DistributedLayout
-from lego_mlir.diagnostics import LegoError
 from lego_mlir.frontend.coercion import number_attribute
 from lego_mlir.frontend.dtypes import check_dtype, is_unsigned, mlir_element
 from lego_mlir.frontend.operators import Operand
+from lego_mlir.frontend.tiles.placement import checked_layout
 from lego_mlir.frontend.tiles.sizes import held_size, is_size
 from lego_mlir.frontend.tiles.tile import Tile, holding_warps, restricted, spread, type_of, warps_of
 from lego_mlir.frontend.trace import Trace, current
@@ -167,30 +165,10 @@ def convert(tile: Tile, layout: Any) -> Tile:
     trace = current("convert")
     checked_tile(tile, trace, "convert")
     held = tuple(tile.ssa.type.shape)
-    try:
-        if isinstance(layout, str):
-            layout = DistributedLayout.parse(layout, held)
-        elif isinstance(layout, Layout):
-            layout = DistributedLayout.parse(str(layout), held)
-    except LegoError as e:
-        raise trace.error(f"the layout of {tile.described}: {e.message}", e.hint) from None
-    if not isinstance(layout, DistributedLayout):
-        raise trace.error(f"{layout!r} is no layout of a tile")
-    warps = warps_of(trace)
-    if tuple(layout.shape) != held or (layout.warps, layout.ctas) != (warps, trace.cluster):
-        raise trace.error(
-            f"the layout is one of a tile of sizes {tuple(layout.shape)} in "
-            f"{_threads(layout.warps, layout.ctas, trace)}, but {tile.described} has the sizes "
-            f"{held}, and the kernel {_threads(warps, trace.cluster, trace)}"
-        )
+    layout = checked_layout(layout, held, tile.described, trace)
     # What is computed of it has a type without a layout until the compiler chooses one.
     placed = tiles.convert(tile_type(held, tile.element, layout), tile.ssa, trace.here())
     return tile.like(tiles.convert(tile_type(held, tile.element), placed, trace.here()))
-
-
-def _threads(warps: int, ctas: int, trace: Trace) -> str:
-    """Return what holds a tile, in words."""
-    return f"{warps} warps" + (f" in {ctas} CTAs" if trace.cluster > 1 or ctas > 1 else "")
 
 
 def dot(

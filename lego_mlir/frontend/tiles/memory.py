@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from lego_mlir.algebra.sizes import ceildiv, size_text
 from lego_mlir.frontend.dtypes import is_unsigned, mlir_element
 from lego_mlir.frontend.operators import Operand, meet_in_shape
+from lego_mlir.frontend.tiles.placement import checked_layout
 from lego_mlir.frontend.tiles.sizes import is_size
 from lego_mlir.frontend.tiles.tile import Tile, restricted, spread, type_of, warps_of
 from lego_mlir.frontend.values import Value, as_index
@@ -22,6 +23,7 @@ from lego_mlir.index.integers import python_integers
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.dialect import tile_operations as tiles
+from lego_mlir.mlir.tile_ir.types import tile_type
 
 if TYPE_CHECKING:
     from lego_mlir.frontend.tensors import TensorValue
@@ -37,6 +39,7 @@ class TilePlace:
         dims: the dimensions along which the tile extends, ascending.
         shape: the tile's sizes along them.
         whole: those of these dimensions that the tile has from end to end.
+        layout: where threads hold a tile that is loaded; `None` if the compiler chooses.
     """
 
     tensor: TensorValue
@@ -44,13 +47,24 @@ class TilePlace:
     dims: tuple[int, ...]
     shape: tuple[int, ...]
     whole: tuple[int, ...] = ()
+    layout: Any = None
 
     def load(self) -> Tile:
-        """Return the tile."""
+        """Return the tile.
+
+        Raises:
+            LegoError: its layout is wrong.
+        """
         tensor, trace = self.tensor, self.tensor.trace
-        kind = type_of(self.shape, mlir_element(tensor.dtype), trace)
+        kind = open_kind = type_of(self.shape, mlir_element(tensor.dtype), trace)
+        if self.layout is not None:
+            what = f"a tile of tensor '{tensor.name}'"
+            layout = checked_layout(self.layout, tuple(open_kind.shape), what, trace)
+            kind = tile_type(open_kind.shape, open_kind.element_type, layout)
         operands, attributes = self._access()
         found = dialect.load(kind, tensor.memref, operands, attributes, trace.here())
+        if kind != open_kind:
+            found = tiles.convert(open_kind, found, trace.here())
         tile = Tile(found, self.shape, trace, unsigned=is_unsigned(tensor.dtype))
         return restricted(tile, self._ends())
 
@@ -86,9 +100,9 @@ class TilePlace:
 class TileGrid:
     """A tensor as a grid of tiles: `x.tile(128, 64)[m, k]` is tile (m, k), padded at the edges."""
 
-    __slots__ = ("_sizes", "_tensor")
+    __slots__ = ("_layout", "_sizes", "_tensor")
 
-    def __init__(self, tensor: TensorValue, sizes: Sequence[int]) -> None:
+    def __init__(self, tensor: TensorValue, sizes: Sequence[int], layout: Any = None) -> None:
         trace, whole = tensor.trace, tensor.dims
         warps_of(trace, "x.tile()")
         sizes = [python_integers(n) for n in sizes]
@@ -101,6 +115,15 @@ class TileGrid:
             )
         self._tensor = tensor
         self._sizes = tuple(sizes)
+        self._layout = layout
+
+    def placed(self, layout: Any) -> TileGrid:
+        """Return the same grid, whose tiles threads load as a distributed layout says.
+
+        Args:
+            layout: as `convert` takes it.
+        """
+        return TileGrid(self._tensor, self._sizes, layout)
 
     @property
     def shape(self) -> tuple[int | Value, ...]:
@@ -140,7 +163,7 @@ class TileGrid:
             for i, n in zip(at[lead:], self._sizes, strict=True)
         ]
         dims = tuple(range(lead, len(counts)))
-        return TilePlace(tensor, (*at[:lead], *origin), dims, self._sizes)
+        return TilePlace(tensor, (*at[:lead], *origin), dims, self._sizes, layout=self._layout)
 
 
 def has_tiles(index: Any) -> bool:

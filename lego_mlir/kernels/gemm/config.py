@@ -60,13 +60,8 @@ class GemmConfig(ABC):
     def params(self, problem: Problem) -> Mapping[str, int]:
         """Return the values of the schedule's parameters."""
 
-    def grouped_params(self, problem: Problem, *, pdl: bool = True) -> Mapping[str, int]:
-        """Return the parameters for several GEMMs in one launch.
-
-        Args:
-            problem: one of the GEMMs.
-            pdl: whether the launch may use programmatic dependent launch.
-        """
+    def grouped_params(self, problem: Problem) -> Mapping[str, int]:
+        """Return the parameters for several GEMMs in one launch, one of which is `problem`."""
         return self.params(problem)
 
     def workspaces(self, problem: Problem, accumulator: str) -> Mapping[str, Workspace]:

@@ -177,7 +177,6 @@ def matmul(
     made = build(request, chosen)
 
     def alternatives() -> Iterator[Kernel | KernelSequence | KernelChoice]:
-        yield from map(with_config, chosen.without_tiles)
         if is_chosen:
             others = (config for config in all_ways() if config != chosen.config)
             yield from map(with_config, islice(others, _ALTERNATIVES))

@@ -6,7 +6,7 @@ On sm_90a the schedule is `wgmma` if TMA can copy the matrices; else it is `hmma
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from lego_mlir.algebra import Layout
@@ -84,20 +84,7 @@ class Plan:
         config = self.config
         if isinstance(config, MmaConfig):
             return True
-        if self.schedule != WGMMA or not isinstance(config, WgmmaConfig):
-            return False
-        by_threads = self.remedies.stores_by_threads
-        return tile_program.is_tile_program(
-            config, self.problem, self.target, stores_by_threads=by_threads
-        )
-
-    @property
-    def without_tiles(self) -> Sequence[WgmmaConfig]:
-        """The same config without a program on tiles, if it is the planner's choice to have one."""
-        config = self.config
-        if isinstance(config, WgmmaConfig) and self.is_tile_program and config.on_tiles is None:
-            return [replace(config, on_tiles=False)]
-        return []
+        return isinstance(config, WgmmaConfig) and config.column_slices == 1
 
     @property
     def steps(self) -> tuple[str, Mapping[str, int]]:
@@ -176,7 +163,6 @@ def plan(
         if config is None or not _has_registers(config, epilogue):
             considered = _options(problem, layouts, target, gpu, needed, alignment, epilogue)
             config = considered[0].config
-    is_given = schedule is not None
     schedule = schedule or (config.schedule if config is not None else None)
     reason = needed if isinstance(needed, LegoError) else None
     if schedule is None:
@@ -195,8 +181,6 @@ def plan(
             config = next((c for c in ranked if _has_registers(c, epilogue)), config)
     elif promote:
         config = config.promoted(promote)
-    if is_given and isinstance(config, WgmmaConfig) and config.on_tiles is None:
-        config = replace(config, on_tiles=False)
     if config.is_swapped:
         canonical, is_transposed = canonical.transpose, not is_transposed
     config.check(canonical, target.optin_shared_bytes)

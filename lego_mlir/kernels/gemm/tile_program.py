@@ -17,8 +17,9 @@ from inspect import Parameter, Signature
 from math import gcd
 from typing import Any, cast
 
+from lego_mlir.analysis.distributed import DistributedLayout
 from lego_mlir.analysis.distributed.mma_grids import accumulator as accumulator_layout
-from lego_mlir.diagnostics import LegoError
+from lego_mlir.analysis.distributed.tensor_cores import wgmma_accumulator
 from lego_mlir.frontend import ScalarType, Tile, Value, block_id, convert, dot, fold, zeros
 from lego_mlir.hardware.dtypes import ELEMENT_BYTES
 from lego_mlir.hardware.limits import MMA_COLUMNS, WGMMA_ROWS
@@ -41,10 +42,6 @@ SCHEDULE = "persistent"
 _BARRIER_BYTES = 1024
 """Shared memory for barriers, and for aligning what follows them."""
 
-_CLUSTER_CONSUMERS = 2
-"""Consumers of CTAs in clusters, at most, with which programs on tiles were as fast as others on an
-H200. With three, some took 4 % longer. Where threads store C in clusters nobody measured."""
-
 _MOST_CONVERTED = 64
 """Elements of a tile of C that a thread converts at once, at most, if the next tile follows."""
 
@@ -53,49 +50,6 @@ _COLUMNS = 16
 
 _STORE_STAGES = 4
 """Parts of a tile of C that wait to be stored, at most."""
-
-
-def is_tile_program(
-    config: WgmmaConfig, problem: Problem, target: Target, *, stores_by_threads: bool
-) -> bool:
-    """Return whether the kernel of a config is a program on tiles.
-
-    Args:
-        config: the config.
-        problem: the GEMM that the kernel computes.
-        target: the GPU architecture.
-        stores_by_threads: whether TMA does not take the rows of C.
-
-    Raises:
-        LegoError: the config says so, and there are no steps for it.
-    """
-    why_not = why_no_tile_program(config, problem)
-    if config.on_tiles and why_not is not None:
-        raise why_not
-    if config.on_tiles is not None:
-        return config.on_tiles
-    if stores_by_threads and not _has_room_for_c(config, problem, target):
-        return False
-    is_whole = not config.persistent_ctas and config.split_k == 1
-    is_fast = config.consumers <= _CLUSTER_CONSUMERS and not stores_by_threads
-    is_fast = is_fast or config.cluster == (1, 1)
-    is_even = tile_multiple(config) == _COLUMNS or config.tile[1] < _COLUMNS
-    has_equal_sums = config.k_iterations(problem) % max(1, config.promote) == 0
-    return why_not is None and is_whole and is_fast and is_even and has_equal_sums
-
-
-def why_no_tile_program(config: WgmmaConfig, problem: Problem) -> LegoError | None:
-    """Return why no steps make the kernel of a config for a GEMM; `None` if they do."""
-    lacking = {
-        "split_k through a cluster": config.column_slices > 1,
-    }
-    found = [name for name, is_asked in lacking.items() if is_asked]
-    if not found:
-        return None
-    return LegoError(
-        f"{config}: the steps of the schedule '{SCHEDULE}' have no {', '.join(found)}",
-        hint="on_tiles=False",
-    )
 
 
 def tile_multiple(config: WgmmaConfig) -> int:
@@ -263,4 +217,14 @@ def _operand_tile(value: Any, kind: Operand, gemm: TiledGemm, index: tuple[Any, 
         layout = transposed(layout)
     sizes = [1 if n == 1 else size for n, size in zip(layout.dims, tile, strict=True)]
     at = [0 if n == 1 else i for n, i in zip(layout.dims, index, strict=True)]
-    return value.view(layout).tile(*sizes)[tuple(at)]
+    grid = value.view(layout).tile(*sizes)
+    if isinstance(gemm.config, WgmmaConfig) and tuple(sizes) == gemm.config.tile[:2]:
+        # Through shared memory it would take the room of the operands' rings.
+        grid = grid.placed(_wgmma_accumulator(gemm.config))
+    return grid[tuple(at)]
+
+
+def _wgmma_accumulator(config: WgmmaConfig) -> DistributedLayout:
+    """Return how the threads of a CTA hold the accumulator."""
+    m, n, _ = config.tile
+    return wgmma_accumulator((m, n), (config.sharers, 1))

@@ -17,7 +17,7 @@ from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.lowering.indices.index_reader import IndexReader
 from lego_mlir.mlir.modules import operations_in
 from lego_mlir.mlir.tile_ir.kernels import TileKernel
-from lego_mlir.mlir.tile_ir.open_sizes import with_read_sizes
+from lego_mlir.mlir.tile_ir.open_sizes import sizes_of, with_read_sizes
 
 _LAUNCH, _LOOP, _FUNCTION = "gpu.launch", "scf.for", "func.func"
 
@@ -43,10 +43,20 @@ class ClusterValues:
                 self._define_index(op)
 
     def _define_index(self, op: Any) -> None:
-        """Read the index that a layout has at an offset."""
-        layout = with_read_sizes(op, self._kernel.layouts.of(op), self._reader)
-        index = layout.inv(self._reader.read(op.operands[0]))
-        for result, x in zip(op.results, index, strict=True):
+        """Read the index that a layout has at an offset.
+
+        The offset is below the layout's size, so its sizes are positive, and the remainder by the
+        size is the offset itself.
+        """
+        layout = self._kernel.layouts.of(op)
+        for value in sizes_of(op, layout).values() if layout.symbols else ():
+            size = self._reader.read(value)
+            if isinstance(size, Sym) and size.lo == 0:
+                positive = self._reader.symbol(value, size.name, 1, size.hi, size.divisors)
+                self._reader.define(value, positive)
+        layout = with_read_sizes(op, layout, self._reader)
+        offset = construct.mod(self._reader.read(op.operands[0]), layout.size)
+        for result, x in zip(op.results, layout.inv(offset), strict=True):
             self._reader.define(result, x)
 
     def is_common(self, value: Any) -> bool:

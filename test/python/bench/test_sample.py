@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
 
 from bench import __main__ as command
 from bench.gemm.references import GemmReference
-from bench.sample.both_ways import FORMS, ways_of_choice, ways_of_forms
-from bench.sample.both_ways import report as report_both_ways
 from bench.sample.families import families, problem_of
 from bench.sample.lists import LISTS
 from bench.sample.shapes import ANY, FEW, random_gemms
 from lego_mlir.hardware.specs import FOLDER, read_card
-from lego_mlir.kernels.gemm.wgmma.config import WgmmaConfig
 
 RESULTS = Path(__file__).parents[3] / "bench" / "results"
 
@@ -51,48 +47,6 @@ def test_one_column_of_c_counts_as_column_major() -> None:
     problem, layouts = problem_of(GemmReference(40, 1, 16, "f16", "f16", "row", "row"))
     assert (problem.b, problem.c) == ("col", "col")
     assert [tuple(layout.dims) for layout in layouts] == [(40, 16), (16, 1), (40, 1)]
-
-
-def test_a_choice_is_built_on_tiles_and_not() -> None:
-    found = ways_of_choice(GemmReference(2048, 2048, 2048, "f16", "f16", "row", "row"), "sm_90a")
-    assert [getattr(config, "on_tiles", None) for config in found] == [True, False]
-    few = GemmReference(1, 8192, 8192, "f16", "f16", "row", "col")
-    assert ways_of_choice(few, "sm_90a") == []  # a GemvConfig, or split-K
-
-
-def test_the_first_config_of_each_form_is_built_on_tiles_and_not() -> None:
-    found = ways_of_forms(GemmReference(3250, 618, 5733, "f16", "f16", "col", "col"), "sm_90a")
-    assert [config.on_tiles for config in found] == [True, False] * (len(found) // 2)
-    for on_tiles, not_on_tiles in zip(found[::2], found[1::2], strict=True):
-        assert replace(on_tiles, on_tiles=False) == not_on_tiles
-    forms = {name for name, has_form in FORMS.items() for config in found if has_form(config)}
-    assert {"persistent clusters", "clusters of rows and columns", "three consumers"} <= forms
-
-
-def test_a_report_of_both_ways_pairs_kernels_of_one_config(tmp_path: Path) -> None:
-    def candidate(name: str, tile: int, on_tiles: bool) -> dict[str, object]:
-        config = WgmmaConfig((tile, 128, 64), 1, 4, (2, 1), on_tiles=on_tiles)
-        return {"name": name, "config": asdict(config)}
-
-    results = tmp_path / "results.jsonl"
-    first = {
-        "case": "first",
-        "candidates": [candidate("a", 64, True), candidate("b", 64, False)],
-        "rounds": {"a": [2.0, 4.0, 4.0], "b": [1.0, 3.0, 2.4], "choice": [1.0] * 3},
-    }
-    candidates = [candidate(*x) for x in (("c", 128, True), ("d", 128, False), ("e", 192, True))]
-    second = {
-        "case": "second",
-        "candidates": [{"name": "choice", "config": None}, *candidates],
-        "rounds": {"c": [1.0] * 3, "d": [1.2] * 3, "e": [1.0] * 3},
-    }
-    results.write_text("".join(json.dumps(x) + "\n" for x in (first, second, {"error": "lost"})))
-    lines = report_both_ways([results]).splitlines()
-    mean = (0.6 * 1.2) ** 0.5
-    for form in ("all", "one tile a CTA", "clusters"):
-        assert f"| {form} | 2 | {mean:.3f} | 0.600 | 1 | 1 |" in lines
-    assert not any(line.startswith("| persistent") for line in lines)
-    assert lines[-1].startswith("- 0.600 first: tile 64×128×64")
 
 
 def test_recorded_results_fit_a_card(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -19,7 +19,6 @@ from lego_mlir.kernels.gemm.wgmma.config import WgmmaConfig
 from lego_mlir.runtime.simulator import Simulator
 
 SMALL = WgmmaConfig((64, 64, 64), 1, 3)
-ON_TILES = replace(SMALL, on_tiles=True)
 SHAPES = [(128, 64, 128), (72, 136, 64), (64, 64, 320), (8, 8, 8)]
 """Whole tiles and partial ones, one iteration of the K loop and many."""
 
@@ -49,17 +48,15 @@ def check(
 @pytest.mark.parametrize(
     ("config", "persistent_ctas", "order"),
     [
-        (SMALL, 0, "late"),
+        (SMALL, 0, "early"),
+        (SMALL, 3, "late"),
         (SMALL, 3, "random"),
-        (ON_TILES, 0, "early"),
-        (ON_TILES, 3, "late"),
-        (ON_TILES, 3, "random"),
     ],
 )
 def test_gemms_of_any_sizes(config: WgmmaConfig, persistent_ctas: int, order: str) -> None:
     config = replace(config, persistent_ctas=persistent_ctas)
     kernel = grouped_matmul(SHAPES, config=config, target="sm_90a")
-    assert kernel.schedule == ("persistent" if config.on_tiles else "wgmma")
+    assert kernel.schedule == "persistent"
     assert len(kernel.compile("sm_90a").launches) == 1
     check(kernel, SHAPES, order=order)
 
@@ -83,13 +80,12 @@ def test_more_gemms_than_ctas_are_correct() -> None:
     check(grouped_matmul(MANY, config=config, target="sm_90a"), MANY)
 
 
-@pytest.mark.parametrize("config", [SMALL, ON_TILES])
-def test_the_code_does_not_grow_with_the_number_of_gemms(config: WgmmaConfig) -> None:
+def test_the_code_does_not_grow_with_the_number_of_gemms() -> None:
     """Neither a jump table nor a call stands beside wgmma: the build would fail."""
 
     def code(count: int) -> list[str]:
         shapes = [(64 * (1 + i % 5), 128, 64 * (1 + i % 3)) for i in range(count)]
-        ptx = grouped_matmul(shapes, config=config, target="sm_90a").compile("sm_90a").ptx
+        ptx = grouped_matmul(shapes, config=SMALL, target="sm_90a").compile("sm_90a").ptx
         assert "brx.idx" not in ptx
         body = ptx[ptx.index(".entry") :]
         return [line for line in body.splitlines() if line.startswith(("\t", "\t@"))]
@@ -101,7 +97,7 @@ def test_the_code_does_not_grow_with_the_number_of_gemms(config: WgmmaConfig) ->
 @pytest.mark.parametrize("order", ["late", "early", "random"])
 def test_gemms_without_rows(order: str) -> None:
     shapes = [(0, 64, 64), (40, 72, 64), (0, 8, 8), (8, 8, 200)]
-    check(grouped_matmul(shapes, config=ON_TILES, target="sm_90a"), shapes, order=order)
+    check(grouped_matmul(shapes, config=SMALL, target="sm_90a"), shapes, order=order)
     check(grouped_matmul(shapes[:2], config=SMALL, target="sm_90a"), shapes[:2], order=order)
 
 
@@ -109,7 +105,7 @@ def test_column_major_operands() -> None:
     shapes = SHAPES[:2]
     a = [OrderBy(Col(m, k)) for m, _, k in shapes]
     b = [OrderBy(Col(k, n)) for _, n, k in shapes]
-    check(grouped_matmul(shapes, a=a, b=b, config=ON_TILES, target="sm_90a"), shapes)
+    check(grouped_matmul(shapes, a=a, b=b, config=SMALL, target="sm_90a"), shapes)
 
 
 def test_integers() -> None:
@@ -122,7 +118,7 @@ def test_integers() -> None:
 def test_8_bit_floats_with_promotion() -> None:
     shapes = [(64, 48, 384), (72, 16, 128)]
     b = [OrderBy(Col(k, n)) for _, n, k in shapes]
-    config = WgmmaConfig((64, 24, 128), 1, 3, on_tiles=True)
+    config = WgmmaConfig((64, 24, 128), 1, 3)
     kernel = grouped_matmul(shapes, "f8E4M3FN", b=b, config=config, promote=2, target="sm_90a")
     check(kernel, shapes, "f8E4M3FN")
 

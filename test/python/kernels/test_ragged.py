@@ -64,15 +64,11 @@ OFFSETS = [
 
 
 @pytest.mark.parametrize("offsets", OFFSETS, ids=str)
-@pytest.mark.parametrize(
-    ("persistent_ctas", "on_tiles"), [(3, None), (0, True)], ids=["threads", "tiles"]
-)
-def test_groups_of_any_sizes(
-    offsets: list[int], persistent_ctas: int, on_tiles: bool | None
-) -> None:
-    config = WgmmaConfig((64, 32, 64), 1, 3, persistent_ctas=persistent_ctas, on_tiles=on_tiles)
+@pytest.mark.parametrize("persistent_ctas", [3, 0])
+def test_groups_of_any_sizes(offsets: list[int], persistent_ctas: int) -> None:
+    config = WgmmaConfig((64, 32, 64), 1, 3, persistent_ctas=persistent_ctas)
     kernel = ragged_matmul(200, 40, 72, len(offsets), config=config, target="sm_90a")
-    assert kernel.schedule == ("persistent" if on_tiles else "wgmma")
+    assert kernel.schedule == "persistent"
     check(kernel, (200, 40, 72), offsets)
 
 
@@ -95,7 +91,7 @@ def test_empty_runs_behind_the_last_whole_tile(offsets: list[int]) -> None:
 
 @pytest.mark.parametrize("order", ["early", "random"])
 def test_copies_may_arrive_at_any_time(order: str) -> None:
-    config = WgmmaConfig((128, 64, 64), 2, 2, persistent_ctas=2, on_tiles=True)
+    config = WgmmaConfig((128, 64, 64), 2, 2, persistent_ctas=2)
     kernel = ragged_matmul(300, 64, 128, 3, config=config, target="sm_90a")
     check(kernel, (300, 64, 128), [100, 170, 290], order=order)
     kernel = ragged_matmul(70, 32, 64, 3, config=WARPS, target="sm_80")
@@ -104,7 +100,7 @@ def test_copies_may_arrive_at_any_time(order: str) -> None:
 
 def test_one_kernel_serves_all_offsets() -> None:
     # Shared memory has no room for a whole tile of C, whose parts have the same mask of rows.
-    config = WgmmaConfig((64, 256, 64), 1, 5, on_tiles=True)
+    config = WgmmaConfig((64, 256, 64), 1, 5)
     kernel = ragged_matmul(130, 16, 64, 2, config=config, target="sm_90a")
     for offsets in ([130, 130], [0, 130], [65, 129]):
         check(kernel, (130, 16, 64), offsets)
@@ -136,7 +132,7 @@ def test_8_bit_elements(dtype: str) -> None:
 
 def test_an_epilogue_and_a_chosen_config() -> None:
     kernel = ragged_matmul(70, 32, 64, 2, epilogue=lambda x: x * 2, target="sm_90a")
-    assert kernel.schedule == "wgmma"
+    assert kernel.schedule == "persistent"
     a, b = np.ones((70, 64), np.float16), np.ones((2, 64, 32), np.float16)
     c, ends = np.zeros((70, 32), np.float16), np.array([5, 69], np.int32)
     launch(kernel.compile("sm_90a"), a, b, c, ends, device=Simulator())

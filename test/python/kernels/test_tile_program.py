@@ -1,4 +1,4 @@
-"""GEMMs as programs on tiles: they compute what the schedule `wgmma` does, bit by bit."""
+"""GEMMs by `wgmma`, which are programs on tiles: forms of configs, beside `test_wgmma_matmul`."""
 
 from __future__ import annotations
 
@@ -15,17 +15,16 @@ from lego_mlir.frontend import KernelChoice
 from lego_mlir.kernels import matmul
 from lego_mlir.kernels.gemm.wgmma.config import WgmmaConfig
 
-PERSISTENT = WgmmaConfig((64, 64, 64), 1, 3, persistent_ctas=3, on_tiles=True)
+PERSISTENT = WgmmaConfig((64, 64, 64), 1, 3, persistent_ctas=3)
 PING_PONG = replace(PERSISTENT, consumers=2, persistent_ctas=1, ping_pong=True)
 OVERLAPPED = replace(PERSISTENT, overlap_epilogue=True)
 
 
-def output(kernel: Any, order: str) -> Any:
-    """Run a kernel in the simulator, and return the bytes of C after a comparison with NumPy."""
+def check(kernel: Any, order: str) -> None:
+    """Check in the simulator that a kernel computes what NumPy does."""
     result = kernel.run(device=runtime.select("sim", order=order))
     assert result.comparison is not None
     assert result.comparison.equal, str(result.comparison)
-    return np.asarray(result.outputs["c"]).view(np.uint8)
 
 
 @pytest.mark.parametrize(
@@ -74,19 +73,15 @@ def output(kernel: Any, order: str) -> Any:
         ),
     ],
 )  # fmt: skip
-def test_the_result_has_the_same_bits(
+def test_every_form_is_correct(
     sizes: tuple[int, int, int], options: dict[str, Any], config: WgmmaConfig, order: str
 ) -> None:
     m, n, k = sizes
     if options.get("dtype", "f16") != "f16":
         options = {**options, "b": OrderBy(Col(k, n))}
-    kernels = [
-        matmul(m, n, k, config=replace(config, on_tiles=on_tiles), **options)
-        for on_tiles in (True, False)
-    ]
-    assert [kernel.schedule for kernel in kernels] == ["persistent", "wgmma"]
-    on_tiles, before = (output(kernel, order) for kernel in kernels)
-    np.testing.assert_array_equal(on_tiles, before)
+    kernel = matmul(m, n, k, config=config, **options)
+    assert kernel.schedule == "persistent"
+    check(kernel, order)
 
 
 @pytest.mark.parametrize("config", [OVERLAPPED, replace(OVERLAPPED, swap_ab=True), PING_PONG])
@@ -120,7 +115,7 @@ def test_threads_store_wide_tiles_in_parts(config: WgmmaConfig) -> None:
     barriers = kernel.compile("sm_90a").ptx.count("bar.sync \t1, 128")
     assert barriers == 0 if config.ping_pong else barriers > 2  # of each part
     for order in ("late", "early", "random"):
-        output(kernel, order)
+        check(kernel, order)
 
 
 @pytest.mark.parametrize(("rows", "columns", "groups"), [(64, 24, 1), (128, 40, 2)])
@@ -133,7 +128,7 @@ def test_small_boxes_are_stored_together(rows: int, columns: int, groups: int) -
     assert ptx.count("cp.async.bulk.wait_group.read") == groups
 
 
-SPLIT = WgmmaConfig((64, 64, 64), 1, 3, split_k=2, split_k_through="l2", on_tiles=True)
+SPLIT = WgmmaConfig((64, 64, 64), 1, 3, split_k=2, split_k_through="l2")
 
 
 @pytest.mark.parametrize(
@@ -151,21 +146,6 @@ def test_rows_that_only_the_launch_knows(config: WgmmaConfig) -> None:
         np.testing.assert_array_equal(c, (a.astype("f4") @ b.astype("f4")).astype("f2"))
 
 
-@pytest.mark.parametrize(
-    ("changes", "named"),
-    [
-        ({"split_k": 2, "persistent_ctas": 0}, "split_k through a cluster"),
-    ],
-)
-def test_a_config_that_no_steps_make(changes: dict[str, Any], named: str) -> None:
-    config = replace(PERSISTENT, **changes)
-    with pytest.raises(LegoError, match=f"(?s)have no .*{named}.*hint: on_tiles=False"):
-        matmul(256, 256, 192, b=OrderBy(Col(192, 256)), config=config, target="sm_90a")
-    unsaid = replace(config, on_tiles=None)
-    kernel = matmul(256, 256, 192, b=OrderBy(Col(192, 256)), config=unsaid, target="sm_90a")
-    assert kernel.schedule == "wgmma"
-
-
 def test_slices_of_rows_that_only_the_launch_knows_step_by_step() -> None:
     """The interpreter of tile IR has the workspaces of a grid that the host computes, too."""
     rng = np.random.default_rng(6)
@@ -179,15 +159,5 @@ def test_slices_of_rows_that_only_the_launch_knows_step_by_step() -> None:
 
 
 def test_split_k_of_clusters_is_for_known_rows() -> None:
-    with pytest.raises(LegoError, match=r"(?s)no split_k of clusters .*hint: on_tiles=False"):
+    with pytest.raises(LegoError, match=r"needs to know the grid of split-K of clusters"):
         matmul(None, 128, 192, config=replace(SPLIT, cluster=(1, 2)), target="sm_90a")
-
-
-@pytest.mark.parametrize("changes", [{"tile": (64, 24, 64)}, {"promote": 2}])
-def test_what_was_not_measured_is_asked_for(changes: dict[str, Any]) -> None:
-    config = WgmmaConfig((64, 64, 64), 1, 3)
-    schedules = [
-        matmul(256, 256, 192, b=OrderBy(Col(192, 256)), config=found, target="sm_90a").schedule
-        for found in (config, replace(config, **changes), replace(config, on_tiles=True, **changes))
-    ]
-    assert schedules == ["persistent", "wgmma", "persistent"]

@@ -14,12 +14,11 @@ from lego_mlir.kernels.gemm.any_rows.cover import Candidate, Cover
 from lego_mlir.kernels.gemm.any_rows.problem import MULTIPLE, ROWS, AnyRows, rows_of
 from lego_mlir.kernels.gemm.build import Request, RunTimeRows, build, reference_of
 from lego_mlir.kernels.gemm.config import GemmConfig
+from lego_mlir.kernels.gemm.gemv.config import GemvConfig
 from lego_mlir.kernels.gemm.matrices import order_of
 from lego_mlir.kernels.gemm.planner import GEMV, HMMA, fallback_warning
 from lego_mlir.kernels.gemm.problem import Problem
-from lego_mlir.kernels.gemm.tile_program import SCHEDULE
 from lego_mlir.kernels.gemm.unaligned.remedies import Remedies
-from lego_mlir.kernels.gemm.wgmma.config import WgmmaConfig
 from lego_mlir.kernels.public import warn_user
 
 _ALTERNATIVES = 8
@@ -68,13 +67,12 @@ def matmul_of_any_rows(
         request, rows_of(a.layout), problem, target, schedule, config, promote, most_configs
     )
     if config is not None and not gemm.takes(config):
+        is_few = isinstance(config, GemvConfig)
+        what = "how rows lie in chunks of 16 bytes" if is_few else "the grid of split-K of clusters"
         raise LegoError(
-            f"matmul: {config} needs to know how rows lie in chunks of 16 bytes, and only the "
-            "launch knows the rows",
+            f"matmul: {config} needs to know {what}, and only the launch knows the rows",
             hint="leave out config, or give the number of rows",
         )
-    if isinstance(config, WgmmaConfig) and config.on_tiles:
-        _check_tile_program(config)
     needed = gemm.with_multiples().needed
     if isinstance(needed, Remedies) and "a" in needed.repitched and gemm.schedule is None:
         reason = LegoError(
@@ -87,20 +85,6 @@ def matmul_of_any_rows(
     elif isinstance(needed, LegoError) and gemm.schedule is None:
         warn_user(fallback_warning("matmul", needed))
     return _choice(gemm)
-
-
-def _check_tile_program(config: WgmmaConfig) -> None:
-    """Check that there are steps for a program on tiles of any rows.
-
-    Raises:
-        LegoError: there are none.
-    """
-    if config.sums_through_l2 and config.cluster != (1, 1):
-        raise LegoError(
-            f"matmul: {config}: the steps of the schedule '{SCHEDULE}' have no split_k of clusters "
-            "for rows that only the launch knows",
-            hint="on_tiles=False, or give the number of rows",
-        )
 
 
 def _choice(gemm: AnyRows) -> KernelChoice:

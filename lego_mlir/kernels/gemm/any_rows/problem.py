@@ -130,8 +130,6 @@ class AnyRows:
     def plan_of(self, candidate: Candidate) -> Plan:
         """Return the plan of a candidate, for the rows where it is the best."""
         config = candidate.config
-        if isinstance(config, WgmmaConfig) and config.on_tiles is None:
-            config = replace(config, on_tiles=False)  # on tiles if the caller says so
         return plan(
             self._problem(candidate.rows),
             self._layouts(candidate.rows),
@@ -160,8 +158,11 @@ class AnyRows:
     def takes(self, config: GemmConfig) -> bool:
         """Return whether a config computes any number of rows.
 
-        One for few rows or columns does not if the rows decide how its operand's chunks lie.
+        One for few rows or columns does not if the rows decide how its operand's chunks lie; nor
+        does split-K of clusters, whose steps need to know the grid.
         """
+        if isinstance(config, WgmmaConfig):
+            return not config.sums_through_l2 or config.cluster == (1, 1)
         if not isinstance(config, GemvConfig):
             return True
         if self._is_transposed(config):

@@ -67,7 +67,7 @@ class MmaConfig(GemmConfig):
         is_short = iterations <= self.stages and iterations * each <= _MOST_UNROLLED
         return {"stages": self.stages, "unroll": iterations if is_short else 0}
 
-    def grouped_params(self, problem: Problem, *, pdl: bool = True) -> Mapping[str, int]:
+    def grouped_params(self, problem: Problem) -> Mapping[str, int]:
         return {"stages": self.stages}
 
     def stage_bytes(self, problem: Problem) -> int:

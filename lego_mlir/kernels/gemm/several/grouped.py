@@ -41,15 +41,8 @@ from lego_mlir.kernels.gemm.matrices import ALIGNMENT, layout_of, order_of
 from lego_mlir.kernels.gemm.planner import plan_grouped, why_not_wgmma
 from lego_mlir.kernels.gemm.problem import Problem
 from lego_mlir.kernels.gemm.rasterization import RASTER_GROUPS, raster_group_sizes
-from lego_mlir.kernels.gemm.several.tiles import (
-    Tiles,
-    first_sums,
-    instruction_of,
-    is_on_tiles,
-    layout_in_tiles,
-    staged_layouts,
-    steps_of,
-)
+from lego_mlir.kernels.gemm.several.steps import steps_of
+from lego_mlir.kernels.gemm.tile_program import first_sums, instruction_of
 from lego_mlir.kernels.public import public
 
 Shape: TypeAlias = tuple[int, int, int]
@@ -286,7 +279,6 @@ def _body(
     """Return the function of the kernel."""
     m, n, k = config.tile
     problem = members[0].problem
-    shared = staged_layouts(config, problem)
     counts = [config.tiles(member.problem) for member in members]
     instruction = instruction_of(config)
     groups = [raster_group_sizes(*tiles, config.raster_group) for tiles in counts]
@@ -295,22 +287,19 @@ def _body(
         index, tile_id = segment(block_id(), [prod(tiles) for tiles in counts])
         sizes = {name: table(index, [getattr(x.problem, name) for x in members]) for name in "mnk"}
 
-        def tiles_of(name: str, order: str, dims: str, tile: tuple[int, int]) -> Tiles:
-            matrix = layout_in_tiles(config, _symbolic(order, dims, tile, members), tile)
+        def tiles_of(name: str, order: str, dims: str, tile: tuple[int, int]) -> Any:
+            matrix = _symbolic(order, dims, tile, members)
             known = {s.name: sizes[s.name] for s in matrix.symbols}
             of_each = [tensors[f"{name}{x.index}"] for x in members]
-            return Tiles(config, pick(index, of_each, sized(matrix, **known)), tile, shared[name])
+            return pick(index, of_each, sized(matrix, **known)).tile(*tile)
 
         a = tiles_of("a", problem.a, "mk", (m, k))
         b = tiles_of("b", problem.b, "kn", (k, n))
         c = tiles_of("c", problem.c, "mn", (m, n))
         symbols = {s: table(index, [sizes[s] for sizes in groups]) for s in groups[0]}
         i, j = sized(RASTER_GROUPS, **symbols).inv(tile_id)
-        if is_on_tiles(config):
-            # Tiles of so many iterations are proven to begin within k, which a table does not say.
-            iterations = (sizes["k"] + (k - 1)) // k
-        else:
-            iterations = table(index, [config.k_iterations(x.problem) for x in members])
+        # Tiles of so many iterations are proven to begin within k, which a table does not say.
+        iterations = (sizes["k"] + (k - 1)) // k
 
         @fold(iterations, first_sums(config, accumulator))
         def total(step: Any, total: Any) -> Value:

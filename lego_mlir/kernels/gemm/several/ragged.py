@@ -23,7 +23,18 @@ from lego_mlir import runtime
 from lego_mlir.algebra import Layout, OrderBy, Row
 from lego_mlir.compiler.stages import DEFAULT_TARGET
 from lego_mlir.diagnostics import LegoError
-from lego_mlir.frontend import Kernel, TensorType, Value, block_id, dot, fold, kernel, search
+from lego_mlir.frontend import (
+    Kernel,
+    TensorType,
+    Value,
+    arange,
+    block_id,
+    dot,
+    fold,
+    kernel,
+    restrict,
+    search,
+)
 from lego_mlir.hardware.targets import Target
 from lego_mlir.index import maximum, minimum
 from lego_mlir.kernels.gemm.arguments import check_sizes, check_types
@@ -33,15 +44,8 @@ from lego_mlir.kernels.gemm.matrices import ALIGNMENT, layout_of, order_of
 from lego_mlir.kernels.gemm.planner import plan_grouped, why_not_wgmma
 from lego_mlir.kernels.gemm.problem import Problem
 from lego_mlir.kernels.gemm.rasterization import raster_groups
-from lego_mlir.kernels.gemm.several.tiles import (
-    Tiles,
-    first_sums,
-    instruction_of,
-    is_on_tiles,
-    layout_in_tiles,
-    staged_layouts,
-    steps_of,
-)
+from lego_mlir.kernels.gemm.several.steps import steps_of
+from lego_mlir.kernels.gemm.tile_program import first_sums, instruction_of
 from lego_mlir.kernels.public import public
 
 
@@ -146,8 +150,6 @@ def _body(
     """Return the function of the kernel."""
     m, n, k = config.tile
     shapes = {"a": (m, k), "b": (k, n), "c": (m, n)}
-    views = {name: layout_in_tiles(config, layouts[name], shapes[name]) for name in shapes}
-    shared = staged_layouts(config, problem)
     instruction = instruction_of(config)
     rasterization = raster_groups(*_item_grid(problem, config, groups), config.raster_group)
     down, _ = config.tiles(problem)
@@ -155,8 +157,8 @@ def _body(
     rows = OrderBy(Row(down + 1, m))
 
     def ragged(a: Any, b: Any, c: Any, offsets: Any) -> None:
-        def tiles_of(name: str, tensor: Any) -> Tiles:
-            return Tiles(config, tensor.view(views[name]), shapes[name], shared[name])
+        def tiles_of(name: str, tensor: Any) -> Any:
+            return tensor.view(layouts[name]).tile(*shapes[name])
 
         def end(group: Any) -> Any:
             return offsets[group].below(problem.m + 1)
@@ -172,8 +174,6 @@ def _body(
         upper = minimum(end(group), rows.apply(i, 0) + m)
         full = config.k_iterations(problem)
         iterations = minimum(1 + maximum(upper - lower, 0) * full, full)
-        if not is_on_tiles(config):  # there it is proven to be 1 at least, which a bound hides
-            iterations = iterations.below(full + 1)
 
         @fold(iterations, first_sums(config, accumulator))
         def total(step: Any, total: Any) -> Value:
@@ -182,6 +182,9 @@ def _body(
 
         result = total if epilogue is None else epilogue(total)
         check_epilogue_result(result)
-        tiles_of("c", c).store((i, j), result.to(problem.out), lower, upper)
+        row = i * m + arange(m)
+        stored: Any = result.to(problem.out)
+        own = restrict(stored, ((row >= lower) & (row < upper))[:, None])
+        tiles_of("c", c)[i, j] = own
 
     return ragged

@@ -75,9 +75,6 @@ class WgmmaConfig(GemmConfig):
             0 for 128.
         ping_pong: whether two consumers compute whole tiles in turns, one multiplying while the
             other stores, instead of each its rows of the same tile.
-        on_tiles: whether the kernel is a program on tiles (`kernels.gemm.tile_program`), with the
-            steps of the schedule `persistent`, instead of those of `wgmma`; `None` for the faster
-            of the two.
     """
 
     tile: tuple[int, int, int]
@@ -95,7 +92,6 @@ class WgmmaConfig(GemmConfig):
     deterministic: bool = False
     l2_promotion: int = 0
     ping_pong: bool = False
-    on_tiles: bool | None = None
 
     schedule: ClassVar[str] = "wgmma"
     is_batch_rasterized: ClassVar[bool] = True
@@ -151,9 +147,6 @@ class WgmmaConfig(GemmConfig):
             "l2_promotion": self.l2_promotion,
             "ping_pong": int(self.ping_pong),
         }
-
-    def grouped_params(self, problem: Problem, *, pdl: bool = True) -> Mapping[str, int]:
-        return {**self.params(problem), "pdl": int(pdl)}
 
     def promoted(self, promote: int) -> WgmmaConfig:
         return replace(self, promote=promote or self.promote)
@@ -394,8 +387,6 @@ class WgmmaConfig(GemmConfig):
             f"L2 promotion {self.l2_promotion}": self.l2_promotion,
             "overlapped epilogue": self.overlap_epilogue,
             "one CTA per SM": self.one_cta_per_sm,
-            "on tiles": self.on_tiles,
-            "not on tiles": self.on_tiles is False,
             "swapped operands": self.swap_ab,
         }
         return ", ".join(text for text, is_shown in texts.items() if is_shown)

@@ -224,7 +224,9 @@ class _Persistence:
             if self._balanced and len(known) == len(self._grid) and prod(known) > ctas:
                 ids, before = balanced_loop(kernel, self._order, known, number, ctas)
             elif count != ctas:
-                bounds = [number, self._clusters(count), self._clusters(ctas)]
+                # With fewer programs than `ctas` no CTA has a second one.
+                stride = build.index(self._ctas // cluster)
+                bounds = [number, self._clusters(count), stride]
                 loop = ir.Operation.create("scf.for", operands=bounds, regions=1)
                 index = ir.IndexType.get()
                 inside = loop.regions[0].blocks.append(index, arg_locs=[launch.location])

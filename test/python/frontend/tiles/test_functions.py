@@ -13,6 +13,7 @@ import lego_mlir as lg
 from test.support.tile_programs import both, interpreted, program
 
 RNG = np.random.default_rng(5)
+F_32x8 = lg.Tensor["f32", (32, 8)]
 ERF = np.vectorize(erf, otypes=[np.float32])
 
 
@@ -333,6 +334,23 @@ def test_a_layout_of_ones_own() -> None:
     x = floats(16, 8)
     text = "OrderBy(Row(1, 32, 4)).OrderBy(RegP([2, 8, 4, 2], [1, 2, 0, 3])).GroupBy([16, 8])"
     both(lambda x: lg.convert(x, text) * 2, [x], np.zeros_like(x), warps=1)
+
+
+def test_tiles_are_loaded_in_a_layout_of_ones_own() -> None:
+    """The layout is that of the accumulator of `mma.m16n8`: a thread reads 8 bytes at a time."""
+    text = "OrderBy(Row(1, 32, 4)).OrderBy(RegP([2, 8, 4, 2], [1, 2, 0, 3])).GroupBy([16, 8])"
+
+    @lg.kernel(grid=2, warps=1)
+    def doubled(x: F_32x8, y: F_32x8) -> None:
+        y.tile(16, 8)[lg.block_id(), 0] = x.tile(16, 8).placed(text)[lg.block_id(), 0] * 2
+
+    x = floats(32, 8)
+    y = np.zeros_like(x)
+    doubled(x, y, device="sim")
+    np.testing.assert_array_equal(y, 2 * x)
+    ptx = doubled.compile("sm_80").ptx
+    assert ptx.count("ld.global.v2") == 2
+    assert "shared" not in ptx
 
 
 def test_what_a_loop_carries_of_a_reduction_is_valid() -> None:

@@ -80,6 +80,7 @@ MISTAKES: list[tuple[Use, str, str]] = [
     (lambda x, h: lg.convert(h[:, :], ROWS), "the layout of tile<64x64xf16>", ""),
     (lambda x, h: lg.convert(h[:, :], "OrderBy("), "the layout of tile<64x64xf16>", ""),
     (lambda x, h: lg.convert(x[0, :], 5), "5 is no layout", ""),
+    (lambda x, h: h.tile(64, 64).placed(5)[0, 0], "5 is no layout", ""),
     (
         lambda x, h: lg.convert(
             lg.zeros((16, 8), "f32"),
