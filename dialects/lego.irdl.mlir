@@ -726,6 +726,25 @@ irdl.dialect @lego {
                      "target_registers" = %target_registers}
   }
 
+  // Starts the copy of a slice of a tensor to shared memory by TMA, by one thread. The slice has all of
+  // the dimensions that `slice` names, whose index is 0, at the index of the others, and so has that of
+  // the buffer, by `target` and `target_slice`. What a window has outside of its tensor is copied as 0. The bytes
+  // are counted by an mbarrier, which expects them.
+  irdl.operation @copy_box {
+    %source = irdl.base "!builtin.memref"
+    %target = irdl.base "!builtin.memref"
+    %index = irdl.is index
+    %barrier = irdl.is !llvm.ptr<3>
+    %layout = irdl.base @lego::@layout
+    %slice = irdl.any
+    %target_layout = irdl.base @lego::@layout
+    %target_slice = irdl.any
+    irdl.operands(source: %source, source_index: variadic %index, buffer: %target,
+                  index: variadic %index, barrier: %barrier)
+    irdl.attributes {"layout" = %layout, "slice" = %slice, "target" = %target_layout,
+                     "target_slice" = %target_slice}
+  }
+
   // Stores the elements of a tile that one thread holds in the shared memory of a CTA of the
   // cluster, where the buffer has the same address, and counts their bytes at the barrier there
   // (st.async). They have 4 or 8 bytes each.

@@ -24,7 +24,7 @@ _ROOMS = {
     "clamp commit_group concatenate cond convert copy_async cos cummax cummin cumprod cumsum "
     "dot erf exp exp2 "
     "fence fill floor fma fold full gelu if_ inline_ptx iota item join kernel log log2 loop "
-    "max min mma op pick pow printf prod reduce relu restrict round rsqrt scan search "
+    "max min mma op pick pow printf prod reduce relu restrict ring round rsqrt scan search "
     "segment select sequence shared sigmoid silu sin sized softplus sort split sqrt sum "
     "table take tanh thread_id topk wait_group while_ zeros zeros_like",
     "limits": "Limits",

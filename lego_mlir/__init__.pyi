@@ -97,6 +97,7 @@ from lego_mlir.frontend import prod as prod
 from lego_mlir.frontend import reduce as reduce
 from lego_mlir.frontend import relu as relu
 from lego_mlir.frontend import restrict as restrict
+from lego_mlir.frontend import ring as ring
 from lego_mlir.frontend import round as round
 from lego_mlir.frontend import rsqrt as rsqrt
 from lego_mlir.frontend import scan as scan

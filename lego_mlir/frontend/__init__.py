@@ -56,6 +56,7 @@ from lego_mlir.frontend.mathematics import (
 from lego_mlir.frontend.operations import barrier, block_id, fence, shared, thread_id
 from lego_mlir.frontend.operators import where
 from lego_mlir.frontend.raw import inline_ptx, op
+from lego_mlir.frontend.rings import ring
 from lego_mlir.frontend.sized import SizedLayout, pick, sized
 from lego_mlir.frontend.tiles.creation import (
     arange,
@@ -166,6 +167,7 @@ __all__ = [
     "reduce",
     "relu",
     "restrict",
+    "ring",
     "round",
     "rsqrt",
     "scan",

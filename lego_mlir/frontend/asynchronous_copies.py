@@ -24,6 +24,8 @@ from lego_mlir.frontend.values import as_index
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.dialect import tile_operations
 
+_EXAMPLE = "lg.copy_async(buffer, (i, slice(None)), x, (j, slice(None)))"
+
 _SHARED = "workgroup"
 """The address space of shared memory, as MLIR names it."""
 
@@ -44,33 +46,7 @@ def copy_async(target: TensorValue, to: Any, source: TensorValue, at: Any) -> No
         LegoError: the tensors are elsewhere, or their elements or slices differ.
     """
     trace = of_threads("copy_async")
-    for name, tensor in (("target", target), ("source", source)):
-        if not isinstance(tensor, TensorValue):
-            raise trace.error(
-                f"copy_async: {name} is {tensor!r}, which is no tensor",
-                hint="lg.copy_async(buffer, (i, slice(None)), x, (j, slice(None)))",
-            )
-    if not _is_shared(target) or _is_shared(source):
-        raise trace.error(
-            f"copy_async copies from global to shared memory, and here from tensor '{source.name}' "
-            f"to '{target.name}'",
-            hint='buffer = lg.shared("f32", layout)',
-        )
-    if target.dtype != source.dtype:
-        raise trace.error(
-            f"copy_async: tensor '{source.name}' has elements of {source.dtype}, and "
-            f"'{target.name}' of {target.dtype}",
-            hint="both have the same; elements are converted when they are loaded",
-        )
-    read, written = _slice(source, at), _slice(target, to)
-    if read.shape != written.shape:
-        raise trace.error(
-            f"copy_async: the slice of tensor '{source.name}' has sizes "
-            f"{sizes_text(read.shape) or '1'}, and that of '{target.name}' "
-            f"{sizes_text(written.shape) or '1'}",
-            hint="slice(None) stands for the same dimensions in both indices",
-        )
-    target.check_stored()
+    read, written = checked_copy("copy_async", target, to, source, at)
     with trace.here():
         tile_operations.copy_parts(
             source.memref,
@@ -83,6 +59,52 @@ def copy_async(target: TensorValue, to: Any, source: TensorValue, at: Any) -> No
             written.factors,
             in_bounds=True,
         )
+
+
+def checked_copy(
+    what: str, target: TensorValue, to: Any, source: TensorValue, at: Any
+) -> tuple[CopiedSlice, CopiedSlice]:
+    """Return the slices that a copy from global to shared memory reads and writes.
+
+    Args:
+        what: the function that copies, for errors.
+        target: a tensor in shared memory.
+        to: the index there.
+        source: a tensor in global memory.
+        at: the index there.
+
+    Raises:
+        LegoError: the tensors are elsewhere, or their elements or slices differ.
+    """
+    trace = of_threads(what)
+    for name, tensor in (("target", target), ("source", source)):
+        if not isinstance(tensor, TensorValue):
+            raise trace.error(
+                f"{what}: {name} is {tensor!r}, which is no tensor",
+                hint=f"copies are from a tensor to one in shared memory, as in {_EXAMPLE}",
+            )
+    if not _is_shared(target) or _is_shared(source):
+        raise trace.error(
+            f"{what} copies from global to shared memory, and here from tensor '{source.name}' "
+            f"to '{target.name}'",
+            hint='buffer = lg.shared("f32", layout)',
+        )
+    if target.dtype != source.dtype:
+        raise trace.error(
+            f"{what}: tensor '{source.name}' has elements of {source.dtype}, and "
+            f"'{target.name}' of {target.dtype}",
+            hint="both have the same; elements are converted when they are loaded",
+        )
+    read, written = _slice(source, at, what), _slice(target, to, what)
+    if read.shape != written.shape:
+        raise trace.error(
+            f"{what}: the slice of tensor '{source.name}' has sizes "
+            f"{sizes_text(read.shape) or '1'}, and that of '{target.name}' "
+            f"{sizes_text(written.shape) or '1'}",
+            hint="slice(None) stands for the same dimensions in both indices",
+        )
+    target.check_stored()
+    return read, written
 
 
 def commit_group() -> None:
@@ -114,7 +136,7 @@ def wait_group(pending: int = 0) -> None:
         nvvm.wait_for_copies(pending)
 
 
-class _Slice(NamedTuple):
+class CopiedSlice(NamedTuple):
     """The elements of a tensor that a thread copies.
 
     Attributes:
@@ -127,8 +149,13 @@ class _Slice(NamedTuple):
     operands: list[Any]
     factors: list[tuple[int, int, int]]
 
+    @property
+    def whole(self) -> list[int]:
+        """The dimensions that are copied whole."""
+        return [d for d, _, _ in self.factors]
 
-def _slice(tensor: TensorValue, index: Any) -> _Slice:
+
+def _slice(tensor: TensorValue, index: Any, what: str) -> CopiedSlice:
     """Return the slice that an index selects.
 
     Raises:
@@ -138,14 +165,14 @@ def _slice(tensor: TensorValue, index: Any) -> _Slice:
     shape = [n for n in piece.shape if isinstance(n, int)]
     if len(shape) < len(piece.shape):
         raise tensor.trace.error(
-            f"copy_async of {sizes_text(piece.shape)} elements of tensor '{tensor.name}', a size "
+            f"{what} of {sizes_text(piece.shape)} elements of tensor '{tensor.name}', a size "
             "that only the launch knows",
             hint="view the tensor in tiles of a known size, and copy one of them",
         )
     first = [as_index(0 if i is None else i, tensor.trace).ssa for i in piece.index]
     whole = [k for k, i in enumerate(piece.index) if i is None]
     factors = [(k, n, 1) for k, n in zip(whole, shape, strict=True)]
-    return _Slice(tuple(shape), first + tensor.size_operands, factors)
+    return CopiedSlice(tuple(shape), first + tensor.size_operands, factors)
 
 
 def _is_shared(tensor: TensorValue) -> bool:

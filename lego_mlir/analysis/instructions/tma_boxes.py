@@ -114,12 +114,42 @@ def tensor_map_boxes(layout: Layout, shared: Slice, element: int, parts: int = 1
             f"TMA: the tile of '{layout}' is {list(tile)}, in shared memory, as '{shared}', "
             f"it is {list(shared.shape)}"
         )
-    shape, strides = _strides_of(layout)
+    offsets = np.asarray(shared.offsets(), dtype=np.int64).reshape(tile)
+    found = map_of(layout, *strides_of(layout), offsets, element, parts)
+    if found is None:
+        raise LegoError(
+            f"TMA cannot write the tile {list(tile)} of '{layout}' as '{shared}' in shared memory",
+            hint="rows of at most 128 bytes along the dimension that is contiguous in global "
+            f"memory, one below the other, in tma_swizzle(128, {element}) or another of its modes",
+        )
+    return found
+
+
+def map_of(
+    layout: Layout,
+    shape: Sequence[Int],
+    strides: Sequence[Int],
+    offsets: Any,
+    element: int,
+    parts: int,
+) -> TensorMapBoxes | None:
+    """Return the tensor map and the boxes of a tile; `None` if TMA writes it in another order.
+
+    Args:
+        layout: of the tensor, for errors.
+        shape: of the tensor, in the layout's order.
+        strides: in elements.
+        offsets: of the tile's elements in shared memory, an array of the tile's shape.
+        element: bytes of an element.
+        parts: CTAs to which the boxes can be dealt evenly.
+
+    Raises:
+        LegoError: TMA has no map of such a tensor.
+    """
     # A dimension of one element has no stride; the tensor keeps it for its coordinates.
     order = tuple(sorted(range(len(shape)), key=lambda d: (shape[d] == 1, _typical(strides[d]))))
     _check(layout, [shape[d] for d in order], [strides[d] for d in order], element)
-    extents = tuple(tile[d] for d in order)
-    offsets = np.asarray(shared.offsets(), dtype=np.int64).reshape(tile)
+    extents = tuple(offsets.shape[d] for d in order)
     byte_offsets = offsets.transpose(order[::-1]) * element  # bytes, the outermost dimension first
     for mode in MODES:
         for box in _boxes(extents, mode, element, parts):
@@ -136,11 +166,7 @@ def tensor_map_boxes(layout: Layout, shared: Slice, element: int, parts: int = 1
                     mode,
                     boxes,
                 )
-    raise LegoError(
-        f"TMA cannot write the tile {list(tile)} of '{layout}' as '{shared}' in shared memory",
-        hint="rows of at most 128 bytes along the dimension that is contiguous in global memory, "
-        f"one below the other, in tma_swizzle(128, {element}) or another of its modes",
-    )
+    return None
 
 
 def _without_ones(sizes: Sequence[Int]) -> list[Int]:
@@ -177,8 +203,12 @@ def _typical(stride: Int) -> int:
     return int(evaluate(stride, {s.name: _TYPICAL_SIZE for s in symbols(stride)}))
 
 
-def _strides_of(layout: Layout) -> tuple[list[Int], list[Int]]:
-    """Return shape and strides of the tensor, in elements."""
+def strides_of(layout: Layout) -> tuple[list[Int], list[Int]]:
+    """Return shape and strides of the tensor, in elements.
+
+    Raises:
+        LegoError: a dimension has no stride.
+    """
     if layout.window is not None:
         raise LegoError(
             f"TMA copies tiles of tensors, and '{layout}' is a window",

@@ -16,20 +16,28 @@ MOST_ELEMENTS = 1024
 """The greatest vector that is accessed: each of its elements may become an instruction."""
 
 
-def whole_dimensions(op: Any, layout: Layout, source: Source) -> tuple[int, ...]:
+def whole_dimensions(
+    op: Any, layout: Layout, source: Source, name: str = dialect.SLICE
+) -> tuple[int, ...]:
     """Return the dimensions that an operation's `slice` names, none without that attribute.
+
+    Args:
+        op: the operation.
+        layout: whose dimensions they are.
+        source: the module's text, in which errors are shown.
+        name: of the attribute, if it is not `slice`.
 
     Raises:
         LegoError: it is not an ascending list of dimensions of the layout.
     """
-    if dialect.SLICE not in op.attributes:
+    if name not in op.attributes:
         return ()
-    attribute = op.attributes[dialect.SLICE]
+    attribute = op.attributes[name]
     dims = tuple(attribute) if isinstance(attribute, ir.DenseI64ArrayAttr) else ()
     ascending = dims == tuple(sorted(set(dims)))
     if not dims or not ascending or dims[0] < 0 or dims[-1] >= layout.rank:
         raise source.error(
-            f"'{op.name}': slice is {attribute}, its layout '{layout}' has the dimensions 0 to "
+            f"'{op.name}': {name} is {attribute}, its layout '{layout}' has the dimensions 0 to "
             f"{layout.rank - 1}",
             op.location,
             hint="it lists the whole dimensions in order, such as array<i64: 2, 3>",

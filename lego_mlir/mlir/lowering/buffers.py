@@ -10,7 +10,7 @@ from lego_mlir.algebra import Layout
 from lego_mlir.hardware.limits import ALLOCATION_ALIGNMENT
 from lego_mlir.index import Int, construct
 from lego_mlir.mlir import dialect
-from lego_mlir.mlir.bindings import ir, memref
+from lego_mlir.mlir.bindings import arith, ir, memref
 from lego_mlir.mlir.context import Source
 from lego_mlir.mlir.launch_sizes.strided import address_of, evenly_spaced, has_strides, is_dense
 from lego_mlir.mlir.modules import symbols_in
@@ -18,6 +18,9 @@ from lego_mlir.mlir.scopes import Scope, scope_of
 
 SHARED_ALIGNMENT = 16
 """Bytes; of the widest access."""
+
+BOX_ALIGNMENT = 128
+"""Bytes, of where TMA writes a box that is not swizzled (PTX ISA 9.7.9.27)."""
 
 DYNAMIC_SHARED = "gpu.dynamic_shared_memory"
 DYNAMIC_ALIGNMENT = 1024
@@ -93,16 +96,27 @@ def allocate(op: Any, layout: Layout, source: Source) -> None:
     """Replace a lego.alloc by a buffer of a layout's size.
 
     Raises:
-        LegoError: the layout's size is unknown, the type cannot hold it, it is to be aligned, or no
-            kernel encloses it.
+        LegoError: the layout's size is unknown, the type cannot hold it, it is to be aligned more
+            than static memory is, or no kernel encloses it.
     """
-    if dialect.ALIGNMENT in op.attributes:
+    kind = allocated_type(op, layout, source)
+    if dialect.alignment_in(op.attributes, SHARED_ALIGNMENT) <= SHARED_ALIGNMENT:
+        replace_alloc(op, room(op, kind, source))
+        return
+    if not is_workgroup(kind) or dialect.alignment_in(op.attributes) > BOX_ALIGNMENT:
         raise source.error(
             f"'lego.alloc' with {dialect.ALIGNMENT}: only dynamic shared memory can keep to it",
             op.location,
-            hint="a schedule's step pack_shared makes shared memory dynamic",
+            hint="a schedule's step pack_shared makes shared memory dynamic; other shared memory "
+            f"is aligned to {BOX_ALIGNMENT} bytes at most",
         )
-    replace_alloc(op, room(op, allocated_type(op, layout, source), source))
+    size, byte = max(bytes_of(kind), DYNAMIC_ALIGNMENT), ir.IntegerType.get_signless(8)
+    memory = room(op, ir.MemRefType.get([size], byte, memory_space=kind.memory_space), source)
+    with ir.InsertionPoint.at_block_begin(op.block), op.location:
+        start = arith.ConstantOp(ir.IndexType.get(), 0).result
+        view = memref.ViewOp(kind, memory, start, [])
+        view.operation.attributes[dialect.ALIGNMENT] = op.attributes[dialect.ALIGNMENT]
+    replace_alloc(op, view.result)
 
 
 def allocated_type(op: Any, layout: Layout, source: Source) -> Any:

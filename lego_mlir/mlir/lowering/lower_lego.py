@@ -23,6 +23,7 @@ layouts of the host function's arguments get the sizes as numbers. `lego.index_b
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -37,13 +38,14 @@ from lego_mlir.mlir.context import Source, mlir_errors
 from lego_mlir.mlir.dialect import tile_operations as tiles
 from lego_mlir.mlir.launch_sizes.hoist_sizes import hoist_sizes, is_host
 from lego_mlir.mlir.launch_sizes.promises import check_promises, is_open, promises_of
-from lego_mlir.mlir.layouts import Layouts
+from lego_mlir.mlir.layouts import Layouts, symbols_of
 from lego_mlir.mlir.lowering import atomics
 from lego_mlir.mlir.lowering.access_checks import check_value, other_attribute, whole_dimensions
 from lego_mlir.mlir.lowering.accesses import LayoutAccess, load, store
 from lego_mlir.mlir.lowering.argument_layouts import complete_arguments
 from lego_mlir.mlir.lowering.bijectivity import check_known, check_stored
 from lego_mlir.mlir.lowering.buffers import FlatBuffers, alignment_of, allocate, elements_of
+from lego_mlir.mlir.lowering.copy_boxes import BoxCopies, box_copy, in_buffer
 from lego_mlir.mlir.lowering.derivations import derive_index, derive_offset, exists, located
 from lego_mlir.mlir.lowering.indices.claims import claims
 from lego_mlir.mlir.lowering.indices.index_checks import IndexChecks
@@ -108,6 +110,7 @@ class _Lowering:
         self.operands = LayoutOperands(layouts, self.reader, sizes, source)
         self.flat = FlatBuffers(source)
         self.strided = StridedBuffers(self.reader, self.checks, source)
+        self.boxes = BoxCopies(source)
 
     def run(self) -> None:
         self.checks.tables = lower_tables(self.module, self.source)
@@ -195,6 +198,8 @@ class _Lowering:
                 self.store_parts(op, layout)
             case tiles.COPY_PARTS:
                 self.copy_parts(op, layout)
+            case tiles.COPY_BOX:
+                self.copy_box(op, layout)
             case tiles.SEND_PARTS:
                 self.send_parts(op, layout)
             case tiles.LOAD_MATRICES:
@@ -296,6 +301,43 @@ class _Lowering:
         target = self.parts_memory(op, to, room, index, factors)
         with ir.InsertionPoint(op), op.location:
             located(self.source, op, lambda: lower_copy(source, target))
+
+    def copy_box(self, op: Any, layout: Layout) -> None:
+        if self.target.capability < (9, 0):
+            raise self.source.error(
+                f"{self.target.name} has no TMA", op.location, hint="--target=sm_90a"
+            )
+        (buffer,), operands, (room,), into, _ = tiles.segments_of(op)
+        whole = whole_dimensions(op, layout, self.source)
+        bound, index = self.operands.indexed(op, layout, operands)
+        self.strided.layout(op, bound, buffer)  # refuses what has no strides
+        at = tuple(None if k in whole else i for k, i in enumerate(index))
+        self.checks.indices(op, bound, at, buffer)
+        to = self.layouts(op.attributes[tiles.TARGET], op.location)
+        whole = whole_dimensions(op, to, self.source, tiles.TARGET_SLICE)
+        target, begin = self.operands.indexed(op, to, into)
+        written = Slice(target, tuple(None if k in whole else i for k, i in enumerate(begin)))
+        self.checks.indices(op, target, written.index, room)
+        flat, _, _ = self.flat_memory(op, to, room)
+        size = bytes_of(ir.MemRefType(flat.type).element_type)
+        symbols = symbols_of(layout, dialect.layout_attribute_of(op))
+        sizes = zip(
+            (s.name for s in symbols), operands[len(operands) - len(symbols) :], strict=True
+        )
+
+        def build() -> None:
+            copy = box_copy(Slice(bound, at), written, size)
+            known = box_copy(Slice(in_buffer(layout, buffer), at), written, size).map
+            start = derive_offset(target, tuple(begin))
+            print_index, _ = self.printed.printers(op)
+            for x in copy.coordinates:
+                self.printed.note(x)
+            self.boxes.build(
+                op, replace(copy, map=known), layout, dict(sizes), flat, start, print_index
+            )
+
+        with ir.InsertionPoint(op), op.location:
+            located(self.source, op, build)
 
     def send_parts(self, op: Any, layout: Layout) -> None:
         (buffer,), operands, parts, (barrier,), slot, (cta,) = tiles.segments_of(op)

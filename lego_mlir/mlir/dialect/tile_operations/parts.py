@@ -12,6 +12,7 @@ from lego_mlir.mlir.dialect.tile_operations.build import (
 )
 from lego_mlir.mlir.dialect.tile_operations.names import (
     ARRIVES,
+    COPY_BOX,
     COPY_PARTS,
     END_READS,
     IN_BOUNDS,
@@ -29,6 +30,7 @@ from lego_mlir.mlir.dialect.tile_operations.names import (
     STORE_PARTS,
     TARGET,
     TARGET_REGISTERS,
+    TARGET_SLICE,
     TRANSPOSED,
     WORD,
 )
@@ -123,6 +125,41 @@ def copy_parts(
     if in_bounds:
         attributes[IN_BOUNDS] = ir.UnitAttr.get()
     build(COPY_PARTS, [], [source, *source_index, buffer, *index], attributes, None)
+
+
+def copy_box(
+    source: Any,
+    source_index: Sequence[Any],
+    layout: Any,
+    whole: Sequence[int],
+    buffer: Any,
+    index: Sequence[Any],
+    target: Any,
+    target_whole: Sequence[int],
+    barrier: Any,
+) -> None:
+    """Build the start of a copy of a slice of a tensor into shared memory by TMA, by one thread.
+
+    Args:
+        source: the tensor.
+        source_index: of the slice's first element, 0 in whole dimensions, then values of symbols.
+        layout: the attribute of the tensor's layout.
+        whole: the dimensions that are copied whole.
+        buffer: shared memory.
+        index: of the slice's first element there.
+        target: the attribute of that memory's layout.
+        target_whole: its dimensions that are written whole.
+        barrier: the pointer to the mbarrier that counts the bytes.
+    """
+    segments = [1, len(source_index), 1, len(index), 1]
+    attributes = {
+        LAYOUT: layout,
+        "slice": ir.DenseI64ArrayAttr.get(list(whole)),
+        TARGET: target,
+        TARGET_SLICE: ir.DenseI64ArrayAttr.get(list(target_whole)),
+        OPERAND_SEGMENTS: ir.DenseI32ArrayAttr.get(segments),
+    }
+    build(COPY_BOX, [], [source, *source_index, buffer, *index, barrier], attributes, None)
 
 
 def send_parts(

@@ -53,6 +53,7 @@ class LayoutOperands:
             tiles.LOAD_PARTS,
             tiles.STORE_PARTS,
             tiles.COPY_PARTS,
+            tiles.COPY_BOX,
             tiles.SEND_PARTS,
         ):
             operands = tiles.segments_of(op)[1]

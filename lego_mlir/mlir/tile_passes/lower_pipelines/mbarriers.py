@@ -22,8 +22,10 @@ from lego_mlir.mlir.tile_passes.lower_pipelines.addresses import (
 )
 from lego_mlir.mlir.tile_passes.lower_pipelines.positions import Position
 from lego_mlir.mlir.tile_passes.lower_tiles import build
+from lego_mlir.mlir.tile_passes.lower_tiles.memory import where
 from lego_mlir.mlir.tiles.pointers import cluster_pointer
 
+_ALL_LANES = -1
 _BARRIER_BYTES = 8
 _TICKS = 10_000_000
 """Nanoseconds that mbarrier.try_wait may suspend the thread."""
@@ -97,3 +99,16 @@ class StageBarriers:
 
     def _at(self, barriers: Any, stage: Any) -> Any:
         return as_pointer(address(barriers, self.layout, [stage]))
+
+
+def arrive_by_warps(barrier: Any) -> None:
+    """Build the arrival of each warp at a barrier, behind what its lanes have done."""
+    order_lanes()
+    with where(nvvm.elect()):
+        nvvm.mbarrier_arrive(barrier)
+
+
+def order_lanes() -> None:
+    """Build the wait of the lanes of a warp for one another."""
+    lanes = build.constant(build.i32(), _ALL_LANES)
+    ir.Operation.create("nvvm.bar.warp.sync", operands=[lanes])

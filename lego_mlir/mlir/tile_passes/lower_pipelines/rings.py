@@ -44,7 +44,11 @@ from lego_mlir.mlir.tile_ir.roles import Role, role_of
 from lego_mlir.mlir.tile_ir.types import is_shared_tile
 from lego_mlir.mlir.tile_passes.lower_pipelines.addresses import by_rank
 from lego_mlir.mlir.tile_passes.lower_pipelines.copy_groups import CopyGroups, end_of_tile
-from lego_mlir.mlir.tile_passes.lower_pipelines.mbarriers import StageBarriers
+from lego_mlir.mlir.tile_passes.lower_pipelines.mbarriers import (
+    StageBarriers,
+    arrive_by_warps,
+    order_lanes,
+)
 from lego_mlir.mlir.tile_passes.lower_pipelines.positions import Position, Positions
 from lego_mlir.mlir.tile_passes.lower_pipelines.readers import is_one_thread, only_copies, stores_of
 from lego_mlir.mlir.tile_passes.lower_pipelines.ring_buffers import PUT, Ring, RingMaker
@@ -53,7 +57,6 @@ from lego_mlir.mlir.tile_passes.lower_pipelines.thread_copies import ThreadCopie
 from lego_mlir.mlir.tile_passes.lower_tiles import build
 from lego_mlir.mlir.tile_passes.lower_tiles.memory import where
 
-_ALL_LANES = -1
 _DOTS = (tiles.DOT, pipelines.DOT_ASYNC)
 
 
@@ -182,7 +185,7 @@ class _Lowering:
             case pipelines.COMMIT if ring.engine == "cp.async":
                 nvvm.arrive_after_copies(barriers.full_at(at))
             case pipelines.COMMIT if ring.engine == PUT:
-                self._arrive_by_warps(barriers.full_at(at))
+                arrive_by_warps(barriers.full_at(at))
             case pipelines.COMMIT if ring.engine == "plain":
                 nvvm.fence_async_shared()  # wgmma may read what threads have written
                 barriers.arrive_full(at)
@@ -213,10 +216,10 @@ class _Lowering:
                     nvvm.mbarrier_arrive(barriers.empty_at(at, rank))
             return
         if not ring.by_groups and not filling:
-            self._arrive_by_warps(barriers.empty_at(at))
+            arrive_by_warps(barriers.empty_at(at))
             return
         if not ring.by_groups:
-            _order_lanes()
+            order_lanes()
         threads = WARPGROUP_THREADS if ring.by_groups else WARP_THREADS
         thread = build.make("arith.index_cast", i32, self._kernel.launch_thread)
         lane, rank = build.binary("remui", thread, build.constant(i32, threads)), None
@@ -226,12 +229,6 @@ class _Lowering:
         barrier = barriers.empty_at(at, rank)
         is_one = build.compare("ult", lane, build.constant(i32, len(filling) or 1))
         with where(is_one), where(_fills(filling, rank)):
-            nvvm.mbarrier_arrive(barrier)
-
-    def _arrive_by_warps(self, barrier: Any) -> None:
-        """Build the arrival of each warp at a barrier, behind what its lanes have done."""
-        _order_lanes()
-        with where(nvvm.elect()):
             nvvm.mbarrier_arrive(barrier)
 
     def _one_thread(self, op: Any) -> Any | None:
@@ -244,12 +241,6 @@ class _Lowering:
 
     def _role(self, op: Any) -> Role:
         return role_of(self._kernel, op)
-
-
-def _order_lanes() -> None:
-    """Build the wait of the lanes of a warp for one another."""
-    lanes = build.constant(build.i32(), _ALL_LANES)
-    ir.Operation.create("nvvm.bar.warp.sync", operands=[lanes])
 
 
 def _fills(filling: Sequence[int], rank: Any) -> Any | None:
