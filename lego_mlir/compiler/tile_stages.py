@@ -15,6 +15,7 @@ from lego_mlir.mlir.tile_ir.step_check import StepCheck
 from lego_mlir.mlir.tile_ir.verifier import canonicalize_encodings, verify_tiles
 from lego_mlir.mlir.tile_passes.assign_layouts import assign_layouts
 from lego_mlir.mlir.tile_passes.assign_layouts.registers import check_registers, fits_registers
+from lego_mlir.mlir.tile_passes.choose_threads import choose_threads
 from lego_mlir.mlir.tile_passes.fill_invalid import fill_invalid
 from lego_mlir.mlir.tile_passes.hoist_broadcasts import hoist_broadcasts
 from lego_mlir.mlir.tile_passes.insert_barriers import insert_barriers
@@ -77,6 +78,7 @@ def run_passes(
             return
         if passes is PLACING:
             for kernel in kernels:
+                choose_threads(kernel)
                 canonicalize_encodings(kernel)
                 verify_tiles(kernel)
             if check is not None:

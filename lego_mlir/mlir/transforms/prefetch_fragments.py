@@ -1,7 +1,6 @@
 """`transform_lego.prefetch_fragments`: load the first fragments one iteration early.
 
-The output of `pipeline_copies` and `contract_to_mma` for a loop, or of `copy_ahead` and
-`slice_dots`,
+The output of `copy_ahead` and `slice_dots` for a loop,
 
     scf.for %k = ... {
       nvvm.cp.async.wait.group 2
@@ -85,7 +84,7 @@ def prefetch_fragments(step: TransformStep) -> list[list[Any]]:
     if not found:
         raise step.misuse(
             f"looked for mma.sync in {len(step.payload())} loops, found none",
-            hint="run contract_to_mma first, which makes them",
+            hint="the loops that it takes multiply tiles by lego.dot",
         )
     return []
 

@@ -151,8 +151,11 @@ class _CopiesAhead:
                 for ahead, fill in self._fills:
                     if number < ahead:
                         self._fill(fill, build.index(number), trips)
+        most = integer(trips)
         with ir.InsertionPoint(self._place()), self._loop.location:
             for ahead, fill in self._fills:
+                if most is not None and ahead >= most:
+                    continue  # all tiles have been copied in front of the loop
                 at = build.binary("addi", self._iteration(), build.index(ahead))
                 self._fill(fill, at, trips)
         for op in reversed(dict.fromkeys(op for _, fill in self._fills for op in fill)):

@@ -208,11 +208,11 @@ def _replace(tile: Any, shared: Any) -> None:
     in_registers = None
     for use in list(tile.uses):
         user = use.owner.operation
-        if user.name == tiles.CONVERT and user.results[0].type != shared.type:
-            user.operands[0] = shared
-        elif user.name == tiles.CONVERT:
+        if user.name == tiles.CONVERT and _is_there(user.results[0], shared):
             user.results[0].replace_all_uses_with(shared)
             user.erase()
+        elif user.name == tiles.CONVERT:
+            user.operands[0] = shared
         elif user.name == tiles.TRANSPOSE:
             _replace(user.results[0], transposed_view(shared, tiles.order_of(user)))
             user.erase()
@@ -223,6 +223,11 @@ def _replace(tile: Any, shared: Any) -> None:
                 with ir.InsertionPoint(first):
                     in_registers = tiles.convert(tile.type, shared)
             user.operands[use.operand_number] = in_registers
+
+
+def _is_there(tile: Any, shared: Any) -> bool:
+    """Return whether a tile lies in shared memory as another does, in whichever words."""
+    return is_shared_tile(tile) and shared_layout_of(tile) == shared_layout_of(shared)
 
 
 def _readers(waited: Any, block: Any) -> list[Any]:

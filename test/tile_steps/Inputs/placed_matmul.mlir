@@ -1,0 +1,56 @@
+// C = A B in f16 on tiles, with layouts by hand: of the tiles of A and B in shared memory, and of the
+// accumulator, which says how four warps divide it.
+
+// The matrices, in CTA tiles.
+#A = #lego.layout<"OrderBy(Row(M, K)).TileBy([M/BM, K/BK], [BM, BK])">
+#B = #lego.layout<"OrderBy(Row(K, N)).TileBy([K/BK, N/BN], [BK, BN])">
+#C = #lego.layout<"OrderBy(Row(M, N)).TileBy([M/BM, N/BN], [BM, BN])">
+
+// CTA id -> tile of C, in raster groups of four rows of tiles.
+#blocks = #lego.layout<"OrderBy(RegP([M/BM/4, 4, N/BN], [0, 2, 1])).GroupBy([M/BM, N/BN])">
+
+// Tiles in shared memory.
+#shared_A = #lego.shared<"OrderBy(GenP([128, 64], swizzle(8, 1, 8)))">
+#shared_B = #lego.shared<"OrderBy(GenP([64, 128], swizzle(8, 1, 8)))">
+
+// (warp, lane, register) -> element of the accumulator: 2 by 2 warps.
+#accumulator = #lego.layout<"OrderBy(Row(4, 32, 128)).OrderBy(RegP([2, 4, 2, 8, 2, 8, 4, 2], [0, 4, 3, 6, 1, 5, 2, 7])).GroupBy([128, 128])">
+module attributes {
+  lego.sizes = {M = 512, N = 512, K = 256, BM = 128, BN = 128, BK = 64},
+  lego.reference = "matmul"
+} {
+  func.func @matmul(%a: memref<512x256xf16> {lego.layout = #A, lego.alignment = 16 : i64},
+                    %b: memref<256x512xf16> {lego.layout = #B, lego.alignment = 16 : i64},
+                    %c: memref<512x512xf16> {lego.layout = #C, lego.alignment = 16 : i64}) {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %tiles = "lego.size"() {layout = #blocks} : () -> index
+    %steps = "lego.dim"() {layout = #A, dim = 1} : () -> index
+    gpu.launch blocks(%bx, %by, %bz) in (%gx = %tiles, %gy = %c1, %gz = %c1)
+               threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {
+      %m, %n = "lego.inv"(%bx) {layout = #blocks} : (index) -> (index, index)
+      %zero = arith.constant dense<0.0> : tensor<128x128xf32, #accumulator>
+      %sum = scf.for %k = %c0 to %steps step %c1 iter_args(%acc = %zero)
+          -> tensor<128x128xf32, #accumulator> {
+        %x = "lego.load"(%a, %m, %k, %c0, %c0) {layout = #A, slice = array<i64: 2, 3>}
+            : (memref<512x256xf16>, index, index, index, index) -> tensor<128x64xf16>
+        %y = "lego.load"(%b, %k, %n, %c0, %c0) {layout = #B, slice = array<i64: 2, 3>}
+            : (memref<256x512xf16>, index, index, index, index) -> tensor<64x128xf16>
+        %stage_a = "lego.convert"(%x) : (tensor<128x64xf16>) -> tensor<128x64xf16, #shared_A>
+        %stage_b = "lego.convert"(%y) : (tensor<64x128xf16>) -> tensor<64x128xf16, #shared_B>
+        %left = "lego.convert"(%stage_a) : (tensor<128x64xf16, #shared_A>) -> tensor<128x64xf16>
+        %right = "lego.convert"(%stage_b) : (tensor<64x128xf16, #shared_B>) -> tensor<64x128xf16>
+        %next = "lego.dot"(%left, %right, %acc) {instruction = "mma.sync"}
+            : (tensor<128x64xf16>, tensor<64x128xf16>, tensor<128x128xf32, #accumulator>)
+            -> tensor<128x128xf32, #accumulator>
+        scf.yield %next : tensor<128x128xf32, #accumulator>
+      }
+      %sums = "lego.convert"(%sum) : (tensor<128x128xf32, #accumulator>) -> tensor<128x128xf32>
+      %result = arith.truncf %sums : tensor<128x128xf32> to tensor<128x128xf16>
+      "lego.store"(%result, %c, %m, %n, %c0, %c0) {layout = #C, slice = array<i64: 2, 3>}
+          : (tensor<128x128xf16>, memref<512x512xf16>, index, index, index, index) -> ()
+      gpu.terminator
+    }
+    return
+  }
+}
