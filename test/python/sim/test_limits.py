@@ -150,9 +150,14 @@ def test_the_time_to_read_grows_with_the_length(name: str) -> None:
 def test_a_register_takes_no_time_in_each_wave() -> None:
     out = np.zeros(1, "u4")
     text = kernel(".reg .b32 %r<100000>;").replace("k()", "k(.param .u64 o)")
-    start = time.process_time()
-    sim.launch(text, "k", (200, 1, 1), (1024, 1, 1), [out])
-    assert time.process_time() - start < 3
+
+    def seconds() -> float:
+        start = time.process_time()
+        sim.launch(text, "k", (200, 1, 1), (1024, 1, 1), [out])
+        return time.process_time() - start
+
+    # The least of some: Python may collect the garbage of other tests meanwhile.
+    assert min(seconds() for _ in range(3)) < 2
 
 
 def test_an_access_wider_than_its_buffer_is_out_of_bounds() -> None:
