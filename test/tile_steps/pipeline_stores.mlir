@@ -3,6 +3,7 @@
 // RUN: %legoc %S/Inputs/grid.mlir --schedule=%S/Inputs/pipeline_stores.mlir --check-each-step | FileCheck %s --check-prefix=STEPS
 // RUN: %legoc %S/Inputs/grid.mlir --schedule=persistent --param store_stages=1 --param ctas=2 --param consumer_registers=240 --param producer_registers=24 --emit=placed | FileCheck %s --check-prefix=ROLES
 // RUN: %legoc %S/Inputs/grid.mlir --schedule=persistent --param store_stages=1 --param ctas=2 --param consumer_registers=240 --param producer_registers=24 --emit=ptx | FileCheck %s --check-prefix=PTX
+// RUN: %legoc %S/Inputs/grid.mlir --schedule=persistent --param store_stages=2 --param ctas=2 --emit=ptx | FileCheck %s --check-prefix=BEHIND
 // RUN: %legoc %S/Inputs/grid.mlir --schedule=persistent --param store_stages=1 --param ctas=2 --explain 2>&1 | FileCheck %s --check-prefix=EXPLAIN
 // RUN: %legoc %S/Inputs/grid.mlir --schedule=%S/Inputs/pipeline_stores.mlir --param store_parts=4 --emit=placed | FileCheck %s --check-prefix=PARTS
 // RUN: %legoc %S/Inputs/grid.mlir --schedule=persistent --param ctas=2 --param store_stages=2 --param store_parts=4 --check-each-step | FileCheck %s --check-prefix=STEPS
@@ -47,6 +48,14 @@
 // PTX-NEXT:   cp.async.bulk.wait_group.read 0;
 // PTX-NEXT:   mbarrier.arrive.shared.b64
 // PTX-NOT:    setmaxnreg
+
+// Of two stages TMA reads one while the other one is begun to be stored, which is released then.
+// BEHIND:      cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group
+// BEHIND-NEXT: cp.async.bulk.commit_group;
+// BEHIND-NEXT: cp.async.bulk.wait_group.read 1;
+// BEHIND:      @%{{p[0-9]+}} bra
+// BEHIND:      mbarrier.arrive.shared.b64
+// BEHIND:      cp.async.bulk.wait_group.read 0;
 
 // EXPLAIN:    ring       1 stages of 64×64 f16, 8192 bytes, put from registers
 

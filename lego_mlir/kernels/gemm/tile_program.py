@@ -51,6 +51,9 @@ _COLUMNS = 16
 _STORE_STAGES = 4
 """Parts of a tile of C that wait to be stored, at most."""
 
+_LEAST_STAGES = 2
+"""Stages of the ring of these parts, also if a tile has one, where they fit."""
+
 
 def tile_multiple(config: WgmmaConfig) -> int:
     """Return what divides the sizes of the tiles that have these in registers, too."""
@@ -107,8 +110,9 @@ def _store_ring(
     """Return the stages of the ring from which a tile of C is stored, and the parts of the tile.
 
     A part is as wide as a row of the widest swizzle. There is no ring if a CTA has one tile, which
-    fits in shared memory: all its threads then store it at once, sooner than one warp by TMA. If
-    threads have to store it, its parts are as few as fit.
+    fits in shared memory: all its threads then store it at once, sooner than one warp by TMA. Two
+    stages, of narrower parts if need be, are better than one: a part is put while another one is
+    stored. If threads have to store it, its parts are as few as fit.
     """
     if not is_ring and _has_room_for_c(config, problem, target):
         return 0, 1
@@ -121,8 +125,10 @@ def _store_ring(
         fitting = (p for p in counts if m * (n // p) <= min(most, room))
         return 0, next(fitting, blocks)
     parts = config.epilogue_tiles(problem) // (m // config.sharers // WGMMA_ROWS)
-    stages = min(_STORE_STAGES, parts, free // (m * (n // parts) * size))
-    return max(1, stages), parts
+    if free < 2 * m * (n // parts) * size and n // parts % (2 * MMA_COLUMNS) == 0:
+        parts *= 2
+    most = max(_LEAST_STAGES, min(_STORE_STAGES, parts))
+    return max(1, min(most, free // (m * (n // parts) * size))), parts
 
 
 def _has_room_for_c(config: WgmmaConfig, problem: Problem, target: Target) -> bool:

@@ -16,6 +16,15 @@ A branch may use the tile after others as long as there is one more:
       acquire(%ring, %i + 3)
     }                               next = min(%i + 4, %n)
 
+What every iteration but the first executes counts as if the first one did, too, with the tiles
+before those that are next:
+
+    scf.for %t = %first to %n {
+      scf.if %first < %t {          next = %t - %first - 1, which is -1 in the first iteration
+        acquire(%ring, %t - %first - 1)
+      }
+    }
+
 Loops count as if they ran to their end: one that may run fewer times than never is not known here.
 """
 
@@ -25,20 +34,25 @@ from functools import lru_cache
 from typing import Any, NoReturn, TypeAlias
 
 from lego_mlir.index import Int, Sym, construct, substitute, symbols
-from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.dialect import pipeline_operations as pipelines
+from lego_mlir.mlir.tile_ir.iterations import (
+    BRANCH,
+    LOOP,
+    compared,
+    conditions,
+    guarding_loop,
+    is_guarded_by,
+    runs_at_least,
+)
 from lego_mlir.mlir.tile_ir.kernels import TileKernel
 from lego_mlir.mlir.tile_ir.roles import role_around, role_around_value
 from lego_mlir.mlir.tile_ir.scalars import Scalars
 
-_LOOP, _BRANCH = "scf.for", "scf.if"
 _Kind: TypeAlias = tuple[Any, str]
 State: TypeAlias = dict[_Kind, Int]
 """The next number of each ring's operation."""
 
 COUNTED = (pipelines.ACQUIRE, pipelines.COMMIT, pipelines.WAIT, pipelines.RELEASE)
-_LESS = (2, 6)
-"""The predicates of arith.cmpi that compare whether one number is below another: slt, ult."""
 
 
 class RingNumbers:
@@ -109,9 +123,9 @@ class RingNumbers:
                 state = self._count(op, state)
             elif not len(op.regions) or op.name == pipelines.ROLE or not self._inside(op):
                 continue
-            elif op.name == _LOOP:
+            elif op.name == LOOP:
                 state = self._loop(op, state)
-            elif op.name == _BRANCH:
+            elif op.name == BRANCH:
                 state = self._branch(op, state)
             else:
                 self._fail(op, "around operations on rings", "they stand in scf.for and scf.if")
@@ -131,6 +145,9 @@ class RingNumbers:
         return {**state, kind: construct.add(number, 1)}
 
     def _branch(self, op: Any, state: State) -> State:
+        open_conditions = _open_conditions(op)
+        if not open_conditions:
+            return self._block(op.regions[0].blocks[0], state)
         limit = self._limit(op)
         if limit is not None:
             found = self._one_more(op, state, *limit)
@@ -148,14 +165,12 @@ class RingNumbers:
 
     def _limit(self, branch: Any) -> tuple[Int, Int] | None:
         """Return a and b of a branch that is taken where a < b, if it has no other way."""
-        condition = branch.operands[0]
-        if isinstance(condition, ir.BlockArgument) or condition.owner.name != "arith.cmpi":
-            return None
-        predicate = ir.IntegerAttr(condition.owner.attributes["predicate"]).value
         others = branch.regions[1].blocks
-        if predicate not in _LESS or any(len(block.operations) > 1 for block in others):
+        listed = _open_conditions(branch)
+        numbers = compared(listed[0]) if len(listed) == 1 else None
+        if numbers is None or any(len(block.operations) > 1 for block in others):
             return None
-        a, b = map(self._scalars, condition.owner.operands)
+        a, b = map(self._scalars, numbers)
         return a, b
 
     def _one_more(self, op: Any, state: State, a: Int, b: Int) -> State | None:
@@ -188,8 +203,9 @@ class RingNumbers:
         begin = self.begin(block)
         entered = dict(zip(arguments, map(self._scalars, list(op.operands)[3:]), strict=True))
         first = {variable: low, **entered}
+        late = self._late(op)
         for kind, number in begin.items():
-            if _at(number, first) != state.get(kind, 0):
+            if kind not in late and _at(number, first) != state.get(kind, 0):
                 self._fail(
                     self._first(block, kind),
                     f"of tile {_at(number, first)!s} in the loop's first iteration, where "
@@ -200,6 +216,13 @@ class RingNumbers:
         yielded = dict(zip(arguments, map(self._scalars, end.operands), strict=True))
         step = {variable: construct.add(variable, stride), **yielded}
         for kind, number in begin.items():
+            if kind in late and _at(after[kind], first) != state.get(kind, 0):
+                self._fail(
+                    self._first(block, kind),
+                    f"of tile {_at(after[kind], first)!s} in the loop's second iteration, where "
+                    f"tile {state.get(kind, 0)!s} is next",
+                    "a loop goes on where what is before it ends",
+                )
             if after[kind] != _at(number, step):
                 self._fail(
                     self._first(block, kind),
@@ -210,6 +233,22 @@ class RingNumbers:
         results = dict(zip(arguments, map(self._scalars, op.results), strict=True))
         left = {variable: _last(low, high, stride), **results}
         return {**state, **{kind: _at(number, left) for kind, number in begin.items()}}
+
+    def _late(self, loop: Any) -> set[_Kind]:
+        """Return what all iterations of a loop but the first execute."""
+        found: set[_Kind] = set()
+        first: set[_Kind] = set()
+        for op in self._counted(loop.regions[0].blocks[0]):
+            (found if is_guarded_by(op, loop) else first).add((op.operands[0], op.name))
+        if found & first or (found and not runs_at_least(loop, 1)):
+            kind = next(iter(found))
+            self._fail(
+                self._first(loop.regions[0].blocks[0], kind),
+                "is not executed in the first iteration of a loop"
+                + (", and others are" if found & first else " that may have none"),
+                "guard all of it, in a loop whose bounds differ by at least one",
+            )
+        return found
 
     def _counted(self, block: Any) -> list[Any]:
         """Return the operations that count, of a block and of those inside of it, in order."""
@@ -248,15 +287,20 @@ class RingNumbers:
 
     def _before(self, around: Any, number: Int) -> Int:
         """Return what is next before a loop or branch whose first number is this."""
-        if around.name == _LOOP:
+        if around.name == LOOP:
             arguments = list(around.regions[0].blocks[0].arguments)
             starts = [around.operands[0], *list(around.operands)[3:]]
             entered = zip(map(self._symbol, arguments), map(self._scalars, starts), strict=True)
             return _at(number, dict(entered))
-        limit = self._limit(around) if around.name == _BRANCH else None
+        limit = self._limit(around) if around.name == BRANCH else None
         if limit is None:
             return number
         return self._at_most(*limit, construct.sub(number, limit[0]))
+
+
+def _open_conditions(branch: Any) -> list[Any]:
+    """Return the conditions of a branch that are no guards of loops around it."""
+    return [c for c in conditions(branch) if guarding_loop(branch, c) is None]
 
 
 def _at(number: Int, values: dict[Sym, Int]) -> Int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -118,14 +119,14 @@ def test_threads_store_wide_tiles_in_parts(config: WgmmaConfig) -> None:
         check(kernel, order)
 
 
-@pytest.mark.parametrize(("rows", "columns", "groups"), [(64, 24, 1), (128, 40, 2)])
-def test_small_boxes_are_stored_together(rows: int, columns: int, groups: int) -> None:
-    """A box has 8 columns, so 1 or 2 KiB; 8 KiB are in flight at most."""
-    config = replace(PERSISTENT, tile=(rows, columns, 64), consumers=rows // 64)
-    kernel = matmul(256, 120, 64, b=OrderBy(Col(64, 120)), config=config, target="sm_90a")
+@pytest.mark.parametrize("columns", [24, 40])
+def test_a_tile_is_stored_while_the_last_one_is_read(columns: int) -> None:
+    """Rows of an odd number of 16-byte chunks are stored whole, by one copy."""
+    config = replace(PERSISTENT, tile=(64, columns, 64), consumers=1)
+    kernel = matmul(256, 240, 64, b=OrderBy(Col(64, 240)), config=config, target="sm_90a")
     ptx = kernel.compile("sm_90a").ptx
-    assert ptx.count("cp.async.bulk.tensor.2d.global.shared::cta") == columns // 8
-    assert ptx.count("cp.async.bulk.wait_group.read") == groups
+    assert ptx.count("cp.async.bulk.tensor.2d.global.shared::cta") == 1
+    assert re.findall(r"bulk\.wait_group\.read \t?(\d);", ptx) == ["1", "0"]
 
 
 SPLIT = WgmmaConfig((64, 64, 64), 1, 3, split_k=2, split_k_through="l2")

@@ -9,7 +9,7 @@ from lego_mlir.mlir import dialect
 from lego_mlir.mlir.dialect import pipeline_operations as pipelines
 from lego_mlir.mlir.dialect import tile_operations as tiles
 from lego_mlir.mlir.modules import operations_in
-from lego_mlir.mlir.tile_ir.kernels import TileKernel
+from lego_mlir.mlir.tile_ir.kernels import TileKernel, constant_size
 from lego_mlir.mlir.tile_ir.roles import Role, role_of
 from lego_mlir.mlir.tile_ir.types import has_tiles, is_shared_tile
 
@@ -46,6 +46,36 @@ def stores_of(wait: Any) -> list[Any]:
     """Return the stores by TMA of the tile that a lego.wait returns."""
     users = [use.owner.operation for use in wait.results[0].uses]
     return [op for op in users if op.name == dialect.STORE]
+
+
+def late_releases(kernel: TileKernel, waits: list[Any], stages: int) -> int:
+    """Return how many stores of tiles begin before that of a tile is waited for.
+
+    One thread stores tiles, and reading a stage takes longer than to begin a store. While there are
+    stages for all parts of a tile, those who put them wait for none of these, and all stages but
+    one may be read at a time. Of more parts the next one waits for a stage: it must not be released
+    only when that part is there.
+
+    Args:
+        kernel: the kernel.
+        waits: those for the tiles of a ring.
+        stages: of the ring.
+    """
+    if not all(stores_of(op) and is_one_thread(role_of(kernel, op)) for op in waits):
+        return 0
+    parts = sum(map(_trips, waits))
+    return stages - 1 if parts <= stages else max(0, stages - 2)
+
+
+def _trips(op: Any) -> int:
+    """Return the iterations of the loop that an operation is in, if they are known; else 1."""
+    around = op.parent.operation
+    if around.name != "scf.for":
+        return 1
+    low, high, stride = map(constant_size, list(around.operands)[:3])
+    if low is None or high is None or stride is None:
+        return 1
+    return -(-(high - low) // stride)
 
 
 def is_read_by_groups(kernel: TileKernel, wait: Any) -> bool:

@@ -36,7 +36,11 @@ from lego_mlir.mlir.tile_passes.lower_pipelines.addresses import allocate_guarde
 from lego_mlir.mlir.tile_passes.lower_pipelines.joint_rings import doing_nothing, joint_rings
 from lego_mlir.mlir.tile_passes.lower_pipelines.mbarriers import StageBarriers
 from lego_mlir.mlir.tile_passes.lower_pipelines.positions import Position
-from lego_mlir.mlir.tile_passes.lower_pipelines.readers import arrivals, is_read_by_groups
+from lego_mlir.mlir.tile_passes.lower_pipelines.readers import (
+    arrivals,
+    is_read_by_groups,
+    late_releases,
+)
 from lego_mlir.mlir.tile_passes.lower_pipelines.tensor_copies import Stage
 from lego_mlir.mlir.tile_passes.lower_tiles import build
 from lego_mlir.mlir.tile_passes.lower_tiles.memory import where
@@ -65,6 +69,7 @@ class Ring:
             CTA fills its own.
         by_groups: whether only dots by `wgmma` read its tiles, each with a warpgroup.
         expected_bytes: what completes a stage that TMA fills, with rings that share its barriers.
+        late: how many tiles are begun to be stored before the stage of one is released.
     """
 
     stages: int
@@ -76,6 +81,7 @@ class Ring:
     filling: tuple[int, ...]
     by_groups: bool
     expected_bytes: int
+    late: int
 
     def stage(self, at: Position) -> Stage:
         """Return the stage of a tile."""
@@ -158,6 +164,8 @@ class RingMaker:
             self._check_mbarriers(maker)
             barriers = StageBarriers.make(stages)
         copies = [op for each in group for op in self._users(each, pipelines.COPY_ASYNC)]
+        waits = self._users(ring, pipelines.WAIT)
+        is_put = self.engines[ring] == PUT
         masks = [m for op in copies if (m := pipelines.multicast_masks(op))]
         filling = tuple(reduce(or_, each) for each in zip(*masks, strict=True))
         return Ring(
@@ -170,6 +178,7 @@ class RingMaker:
             filling,
             self._by_groups(ring),
             sum(map(_tile_bytes, group)),
+            late_releases(self._kernel, waits, stages) if is_put else 0,
         )
 
     def _by_groups(self, ring: Any) -> bool:

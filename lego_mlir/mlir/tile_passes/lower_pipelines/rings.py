@@ -22,7 +22,14 @@ becomes
     nvvm.mbarrier.arrive %empty_of_stage            in one lane of each warp, or warpgroup
 
 A lego.store of the tile %t is made by TMA, which has read the stage before its release. A role that
-does nothing but copy by TMA runs in one thread. Rings that all threads of a kernel
+does nothing but copy by TMA runs in one thread. It begins to store the next tiles while TMA reads
+the stages of some before, and releases these late (`late_releases`):
+
+    nvvm.cp.async.bulk.tensor.global.shared.cta %map, %stage
+    nvvm.cp.async.bulk.commit.group
+    nvvm.cp.async.bulk.wait_group.read 1
+    scf.if 0 < %n { nvvm.mbarrier.arrive %empty_of_stage_before }
+ Rings that all threads of a kernel
 without roles fill and read need no mbarriers (`copy_groups`).
 """
 
@@ -104,6 +111,7 @@ class _Lowering:
             if op.name == pipelines.ROLE and only_copies(op):
                 op.attributes[dialect.ONE_THREAD] = ir.UnitAttr.get()
         self._rings = self._maker.make()
+        self._end_stores()
         users = [op for op in operations_in(self._kernel.launch) if op.name in pipelines.OF_RING]
         for op in users:
             with ir.InsertionPoint(op), op.location:
@@ -143,7 +151,7 @@ class _Lowering:
             pipelines.store_shared(ring.tile(at), op.operands[2])
         elif op.name == pipelines.WAIT:
             for store in stores_of(op):
-                self._store(store, ring.stage(at))
+                self._store(store, ring.stage(at), ring.late)
             if any(True for _ in op.results[0].uses):
                 op.results[0].replace_all_uses_with(ring.tile(at))
 
@@ -196,10 +204,20 @@ class _Lowering:
             case pipelines.RELEASE:
                 self._release(op, ring, barriers, at)
 
-    def _store(self, op: Any, stage: Stage) -> None:
-        """Build a store of a tile by TMA."""
+    def _end_stores(self) -> None:
+        """Build the last waits of roles that release late: until TMA has read their stages."""
+        late = [value for value, ring in self._rings.items() if ring.late]
+        waits = [use.owner for value in late for use in value.uses]
+        roles = [self._role(op).op for op in waits if op.name == pipelines.WAIT]
+        for role in dict.fromkeys(roles):
+            *_, end = role.regions[0].blocks[0].operations
+            with ir.InsertionPoint(end), role.location:
+                nvvm.wait_for_stores_read(0)
+
+    def _store(self, op: Any, stage: Stage, pending: int) -> None:
+        """Build a store of a tile by TMA; `pending` groups before may not have been read yet."""
         with ir.InsertionPoint(op), op.location, where(self._one_thread(op)):
-            self._copies.store(op, stage)
+            self._copies.store(op, stage, pending)
         op.erase()
 
     def _release(self, op: Any, ring: Ring, barriers: StageBarriers, at: Position) -> None:
@@ -209,6 +227,11 @@ class _Lowering:
         that one fills the stage.
         """
         i32, filling = build.i32(), ring.filling
+        if ring.late:
+            before = at.moved(ring.stages - ring.late, ring.stages)
+            with where(build.compare("ult", build.index(ring.late - 1), op.operands[1])):
+                nvvm.mbarrier_arrive(barriers.empty_at(before))
+            return
         if is_one_thread(self._role(op)):
             for cta in range(len(filling) or 1):
                 rank = build.constant(i32, cta) if filling else None

@@ -120,8 +120,8 @@ def _tiled(layout: Layout, dims: tuple[int, ...], shape: tuple[int, ...]) -> Lay
     return layout.TileBy(counts, sizes)
 
 
-_GROUP_BYTES = 8192
-"""Bytes of small boxes that are stored together, at most."""
+_GROUP_BYTES = 24576
+"""Bytes of boxes that are stored together, at most."""
 
 _MASK_BITS = 16
 """The bits of the mask of CTAs to which TMA copies."""
@@ -190,15 +190,16 @@ class TensorCopies:
         for tensor_map, coordinates, at in self._boxes(op, stage, origin, masks):
             nvvm.fetch_tile(in_cluster(at), tensor_map, coordinates, barrier, mask)
 
-    def store(self, op: Any, stage: Stage) -> None:
+    def store(self, op: Any, stage: Stage, pending: int = 0) -> None:
         """Build the copies of a tile to its tensor by one thread.
 
         A group of boxes has been read before the next one begins: TMA copies in order, so loads
-        would wait for the whole tile. Small boxes are groups together.
+        would wait for the whole of a large tile.
 
         Args:
             op: the lego.store.
             stage: where the tile is.
+            pending: groups that may not have been read yet behind the last of these.
 
         Raises:
             LegoError: TMA cannot copy the tile.
@@ -210,9 +211,10 @@ class TensorCopies:
         copies = list(self._boxes(op, stage, origin))
         for number, (tensor_map, coordinates, at) in enumerate(copies, 1):
             nvvm.store_tile(tensor_map, at, coordinates)
-            if number % together == 0 or number == len(copies):
+            is_last = number == len(copies)
+            if number % together == 0 or is_last:
                 nvvm.commit_stores()
-                nvvm.wait_for_stores_read(0)
+                nvvm.wait_for_stores_read(pending if is_last else 0)
 
     def _boxes(
         self,

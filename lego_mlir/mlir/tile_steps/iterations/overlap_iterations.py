@@ -41,8 +41,9 @@ from lego_mlir.mlir.dialect import tile_operations as tiles
 from lego_mlir.mlir.modules import operations_in
 from lego_mlir.mlir.schedule.transform_step import TransformStep, transform
 from lego_mlir.mlir.tile_ir.dots import is_warpgroup_dot
+from lego_mlir.mlir.tile_ir.iterations import runs_at_least
 from lego_mlir.mlir.tile_ir.types import is_shared_tile
-from lego_mlir.mlir.tile_steps.iterations.rotation import Rotation, runs_at_least
+from lego_mlir.mlir.tile_steps.iterations.rotation import Rotation
 from lego_mlir.mlir.tile_steps.kernels import body_of, following, loops_of, operations_of
 
 

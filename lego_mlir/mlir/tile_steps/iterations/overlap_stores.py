@@ -12,12 +12,11 @@
 
 becomes
 
-    %x0 = multiply(of the first iteration)
-    scf.for %t = ... iter_args(%x = %x0) {
+    scf.for %t = %first ... iter_args(%x = zeros) {
       %d = "lego.dot_async"(...)           the first dot of the loop of dots, before it
       %next = scf.for %i = 1 to ... {      the others
         "lego.dot_async"(...)
-        scf.if %i - 1 < 4 { the part %i - 1 of the iteration before }
+        scf.if %first < %t and %i - 1 < 4 { the part %i - 1 of the iteration before }
         "lego.dot_wait"(...) {pending = 1}
         ...
       }
@@ -42,8 +41,10 @@ from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.dialect import pipeline_operations as pipelines
 from lego_mlir.mlir.modules import operations_in
 from lego_mlir.mlir.schedule.transform_step import TransformStep, transform
+from lego_mlir.mlir.tile_ir.iterations import runs_at_least
 from lego_mlir.mlir.tile_passes.lower_tiles import build
-from lego_mlir.mlir.tile_steps.iterations.rotation import Rotation, runs_at_least
+from lego_mlir.mlir.tile_passes.lower_tiles.memory import where
+from lego_mlir.mlir.tile_steps.iterations.rotation import Rotation, clone_with
 from lego_mlir.mlir.tile_steps.kernels import (
     body_of,
     following,
@@ -52,8 +53,9 @@ from lego_mlir.mlir.tile_steps.kernels import (
     loops_of,
     operations_of,
 )
+from lego_mlir.mlir.tile_steps.scalars import is_scalar
 
-_LOOP, _BRANCH = "scf.for", "scf.if"
+_LOOP = "scf.for"
 
 
 @transform("overlap_stores")
@@ -122,38 +124,47 @@ def _overlap(step: TransformStep, loop: Any, late: set[Any], behind: Any) -> Non
         raise step.error(
             "this loop is not known to run at least once",
             loop,
-            hint="its first iteration is in front of the loop: give it bounds that are "
-            "constant, or at least one more than an index",
+            hint="its last tile is put behind the loop: give it bounds that are constant, or at "
+            "least one more than an index",
         )
-    rotation = Rotation(loop, late, behind)
+    rotation = Rotation(loop, late, behind, is_guarded=True)
     rotation.build()
     for value in operations_of(body_of(rotation.made))[-1].operands:
         _mark_outliving(value)
     step.erase(loop)
     for op in rotation.late:
         if op.name == _LOOP:
-            _spread(step, op)
+            _spread(step, rotation.guard, op)
+    if all(map(is_scalar, operations_of(body_of(rotation.guard))[:-1])):
+        step.erase(rotation.guard)
 
 
-def _spread(step: TransformStep, parts: Any) -> None:
-    """Put parts in the iterations of the loop of dots behind their loop, if it has as many."""
-    block = operations_of(parts.block)
-    behind = (op for op in block[block.index(parts) + 1 :] if op.name == _LOOP)
+def _spread(step: TransformStep, guard: Any, parts: Any) -> None:
+    """Put parts in the iterations of the loop of dots behind their branch, if it has as many.
+
+    Args:
+        step: the transform step.
+        guard: the branch of what is put in all iterations but the first.
+        parts: a loop in it over the parts of a tile.
+    """
+    block = operations_of(guard.block)
+    behind = (op for op in block[block.index(guard) + 1 :] if op.name == _LOOP)
     loop = next((op for op in behind if _dots(operations_of(body_of(op)))), None)
-    count = list(parts.operands)[1]
-    if loop is None or not runs_at_least(loop, count):
+    count = integer(list(parts.operands)[1])
+    if loop is None or count is None or not runs_at_least(loop, count):
         return
     dot = last_of(_dots(operations_of(body_of(loop))))
     first, _, stride = list(loop.operands)[:3]
     with ir.InsertionPoint(following(dot)), parts.location:
         number = build.binary("subi", body_of(loop).arguments[0], first)
         number = build.binary("divui", number, stride)
-        is_due = build.compare("ult", number, count)
-        branch = ir.Operation.create(_BRANCH, operands=[is_due], regions=2)
-        then = branch.regions[0].blocks.append()
-        body_of(parts).arguments[0].replace_all_uses_with(number)
-        for op in operations_of(body_of(parts)):
-            then.append(op)
+        is_due = build.compare("ult", number, build.index(count))
+        is_due = build.binary("andi", is_due, guard.operands[0])
+        with where(is_due):
+            values = {body_of(parts).arguments[0]: number}
+            scalars = [op for op in operations_of(parts.block) if is_scalar(op)]
+            for op in (*scalars, *operations_of(body_of(parts))[:-1]):
+                clone_with(op, values)
     step.erase(parts)
 
 

@@ -10,6 +10,13 @@ becomes
 
 What late operations need of their iteration is carried to the next one, but scalars are computed
 again. The loop must be known to run at least once.
+
+Late operations without results may be guarded instead, so that the early ones are there once:
+
+    for %i { early(%i); if %i is not the first { late(%i - 1) } }
+    late(of the last iteration)
+
+The first iteration begins with zeros in place of what is carried.
 """
 
 from __future__ import annotations
@@ -17,24 +24,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from lego_mlir.index import construct
-from lego_mlir.index.proofs import prover
 from lego_mlir.mlir.bindings import ir
-from lego_mlir.mlir.lowering.indices.index_reader import IndexReader
 from lego_mlir.mlir.modules import named_attributes, operations_in
 from lego_mlir.mlir.tile_passes.lower_tiles import build
+from lego_mlir.mlir.tile_passes.lower_tiles.memory import where
+from lego_mlir.mlir.tile_steps.accumulating import zeros
 from lego_mlir.mlir.tile_steps.kernels import body_of, integer, operations_of
 from lego_mlir.mlir.tile_steps.scalars import is_scalar
-
-
-def runs_at_least(loop: Any, count: Any) -> bool:
-    """Return whether a loop is known to have so many iterations, a number or an index."""
-    reader = IndexReader()
-    low, high, stride = list(loop.operands)[:3]
-    least = count if isinstance(count, int) else reader.read(count)
-    span = construct.sub(reader.read(high), reader.read(low))
-    before = construct.mul(construct.sub(least, 1), reader.read(stride))
-    return prover.is_nonnegative(construct.sub(construct.sub(span, before), 1))
 
 
 class Rotation:
@@ -44,16 +40,21 @@ class Rotation:
         loop: an scf.for that runs at least once.
         late: operations of its body, with all that uses their results.
         behind: the early operation behind which the late ones of the iteration before stand.
+        is_guarded: there is no first iteration in front of the loop, and late operations, which
+            have no results, are in a branch.
 
     Attributes:
-        first: what values of the body are in the first iteration, before the new loop.
+        first: what values of the body are in the first iteration, before the new loop, if it is
+            there.
         inside: what they are in the new loop.
         made: the new loop.
         late: the late operations in the new loop.
+        guard: the branch that they are in, if they are guarded.
     """
 
-    def __init__(self, loop: Any, late: set[Any], behind: Any) -> None:
+    def __init__(self, loop: Any, late: set[Any], behind: Any, *, is_guarded: bool = False) -> None:
         self._loop = loop
+        self._is_guarded = is_guarded
         self._block = body_of(loop)
         *operations, self._end = operations_of(self._block)
         self._arguments = list(self._block.arguments)[1:]
@@ -68,6 +69,7 @@ class Rotation:
         self.inside: dict[Any, Any] = {}
         self.made: Any = None
         self.late: list[Any] = []
+        self.guard: Any = None
 
     def _find_carried(self) -> list[Any]:
         """Return the values of early operations that late ones use and cannot compute again."""
@@ -97,20 +99,17 @@ class Rotation:
 
     # The new loop.
     def build(self) -> None:
-        """Build the first iteration's early part, the loop, and the last one's late part.
+        """Build the first iteration's early part if it is there, the loop, and the last late part.
 
         Nothing uses the old loop any more; it is to be erased.
         """
         loop = self._loop
         low, high, stride, *initial = list(loop.operands)
         with ir.InsertionPoint(loop), loop.location:
-            first = self.first
-            first[self._block.arguments[0]] = low
-            first |= dict(zip(self._arguments, initial, strict=True))
-            self._clone(self._early, first)
-            start = build.binary("addi", low, stride)
-            carried = [first.get(x, x) for x in self._carried]
-            entering = [*self._next(first, initial, early=True), *carried]
+            if self._is_guarded:
+                start, entering = low, [*initial, *(zeros(x.type) for x in self._carried)]
+            else:
+                start, entering = self._peel(low, stride, initial)
             self.made = self._make_loop([start, high, stride], entering)
             results = list(self.made.results)
             count = len(self._arguments)
@@ -121,6 +120,16 @@ class Rotation:
             final = self._next(last, results[:count], early=False)
         for old, new in zip(loop.results, final, strict=True):
             old.replace_all_uses_with(new)
+
+    def _peel(self, low: Any, stride: Any, initial: list[Any]) -> tuple[Any, list[Any]]:
+        """Build the first iteration's early part; return with what the loop begins."""
+        first = self.first
+        first[self._block.arguments[0]] = low
+        first |= dict(zip(self._arguments, initial, strict=True))
+        self._clone(self._early, first)
+        carried = [first.get(x, x) for x in self._carried]
+        entering = [*self._next(first, initial, early=True), *carried]
+        return build.binary("addi", low, stride), entering
 
     def _make_loop(self, bounds: list[Any], entering: list[Any]) -> Any:
         """Build the loop: early operations of an iteration, late ones of the one before."""
@@ -143,10 +152,13 @@ class Rotation:
             now |= dict(zip(self._arguments, arguments, strict=False))
             split = self._early.index(self._behind) + 1
             self._clone(self._early[:split], now)
-            before = {self._block.arguments[0]: build.binary("subi", variable, bounds[2])}
-            before |= dict(zip(self._arguments, arguments, strict=False))
+            before = dict(zip(self._arguments, arguments, strict=False))
             before |= dict(zip(self._carried, arguments[count:], strict=True))
-            self.late = self._clone(self._late, before)
+            is_later = build.compare("ult", bounds[0], variable) if self._is_guarded else None
+            with where(is_later):
+                before[self._block.arguments[0]] = build.binary("subi", variable, bounds[2])
+                self.late = self._clone(self._late, before)
+            self.guard = self.late[0].parent.operation if self._is_guarded else None
             self._clone(self._early[split:], now)
             early = self._next(now, arguments[:count], early=True)
             late = self._next(before, arguments[:count], early=False)
@@ -176,13 +188,7 @@ class Rotation:
         for op in operations:
             for x in used_by(op):
                 self._value(x, values)
-            copy = op.clone()
-            for inner in (copy, *operations_in(copy)):
-                for k, operand in enumerate(inner.operands):
-                    if operand in values:
-                        inner.operands[k] = values[operand]
-            values.update(zip(op.results, copy.results, strict=True))
-            made.append(copy.operation)
+            made.append(clone_with(op, values))
         return made
 
     def _value(self, value: Any, values: dict[Any, Any]) -> Any:
@@ -192,6 +198,17 @@ class Rotation:
         if not isinstance(value, ir.BlockArgument) and is_scalar(value.owner):
             self._clone([value.owner.operation], values)
         return values.get(value, value)
+
+
+def clone_with(op: Any, values: dict[Any, Any]) -> Any:
+    """Clone an operation with new values for what it uses, to which its results are added."""
+    copy = op.clone().operation
+    for inner in (copy, *operations_in(copy)):
+        for k, operand in enumerate(inner.operands):
+            if operand in values:
+                inner.operands[k] = values[operand]
+    values.update(zip(op.results, copy.results, strict=True))
+    return copy
 
 
 def used_by(op: Any) -> list[Any]:

@@ -80,7 +80,8 @@ MUTANTS = {
     ),
     "another type is put": (
         r'"lego\.put"\((%\d+), (%\d+), %\w+\) : \((.*), index, tensor<64x64xf16, .*\) ->',
-        r'"lego.put"(\1, \2, %cst) : (\3, index, tensor<64x64xf32, LAYOUT) ->',
+        "%zeros = arith.constant dense<0.0> : tensor<64x64xf32, LAYOUT\n"
+        r'"lego.put"(\1, \2, %zeros) : (\3, index, tensor<64x64xf32, LAYOUT) ->',
         "'lego.put' of tensor<64x64xf32",
     ),
     "released before it is stored": (
@@ -105,7 +106,7 @@ MUTANTS = {
 def test_the_verifier_refuses(text: str, name: str) -> None:
     pattern, new, said = MUTANTS[name]
     if "LAYOUT" in new:
-        layout = re.search(r"%cst = arith\.constant .* : tensor<64x64xf32, (#lego\S+ .*>)", text)
+        layout = re.search(r"%cst\w* = arith\.constant .* : tensor<64x64xf32, (#lego\S+ .*>)", text)
         assert layout is not None
         new = new.replace("LAYOUT", layout[1].replace("\\", r"\\"))
     broken, count = re.subn(pattern, new, text)
@@ -185,15 +186,29 @@ def test_the_simulator_finds(artifact: Artifact, name: str) -> None:
     assert is_caught(artifact, PTX_MUTANTS[name], _is_right, ("late", "early", "random"))
 
 
+def test_the_simulator_finds_stages_that_are_released_early() -> None:
+    """Tiles are put into two stages while TMA reads them."""
+    parameters = PARAMETERS | {"ctas": 1, "cluster": 1, "store_stages": 2}
+    made = _compilation(GRID.read_text(), schedule="persistent", parameters=parameters)
+    early = (r"(bulk\.wait_group\.read\s*)1;", r"\g<1>2;")
+    assert is_caught(made.artifact(assemble=False), early, _is_right, ("late", "early", "random"))
+
+
 def test_each_part_is_put_once() -> None:
     parameters = {"ctas": 2, "store_stages": 2, "store_parts": 4}
     text = (INPUTS / "deep_grid.mlir").read_text()
     made = _compilation(text, schedule="persistent", parameters=parameters).text("placed")
-    (guard,) = re.findall(r"%\d+ = arith\.cmpi ult, %\d+, %c4\w* : index", made)
-    few = f"%few = arith.constant 3 : index\n{re.sub('%c4.*', '%few : index', guard)}"
-    for wrong, said in (
-        (few, "in the next iteration, where tile"),
-        (guard.replace("ult", "ule"), "'scf.if' whose two ways use rings differently"),
+    (due,) = re.findall(r"%\d+ = arith\.cmpi ult, %\d+, %c4\w* : index", made)
+    (later,) = re.findall(r"%\d+ = arith\.cmpi ult, %arg3, %arg\d+ : index", made)
+    few = f"%few = arith.constant 3 : index\n{re.sub('%c4.*', '%few : index', due)}"
+    (tiles,) = re.findall(r"scf\.for %arg\d+ = %arg3 to %c6\w* .* iter_args", made)
+    differs, first = "whose two ways use rings differently", "tile -4 in the loop's first iteration"
+    for guard, wrong, said in (
+        (due, few, "in the loop's second iteration, where tile"),
+        (due, due.replace("ult", "ule"), differs),
+        (later, later.replace("ult", "ule"), first),
+        (later, later.replace("ult", "ne"), first),
+        (tiles, re.sub(r"to %c6\w*", "to %arg3", tiles), "of a loop that may have none"),
     ):
         with pytest.raises(LegoError) as caught:
             _ = _compilation(made.replace(guard, wrong)).placed
