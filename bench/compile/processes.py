@@ -75,8 +75,8 @@ class ProcessCase(NamedTuple):
 
 
 CASES = (
-    ProcessCase(EXAMPLES / "matmul.mlir", "hmma", (128, 128, 64, 4, 4)),
-    ProcessCase(EXAMPLES / "matmul.mlir", "wgmma", (128, 128, 64, 8, 4)),
+    ProcessCase(EXAMPLES / "matmul.mlir", "cp_async", (128, 128, 64, 4, 4)),
+    ProcessCase(EXAMPLES / "matmul.mlir", "persistent", (128, 128, 64, 4, 3)),
 )
 
 

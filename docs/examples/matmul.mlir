@@ -1,10 +1,10 @@
 // C = A B in f16, with f32 accumulators. The kernel below computes a whole tile of C. The layouts here
-// say where the matrices lie, and which CTA computes what. A schedule derives the others: where tiles
-// lie in shared memory, which warp and thread computes what, and how many threads a CTA has.
+// say where the matrices lie, and which CTA computes what. All others are derived: where tiles lie in
+// shared memory, which thread holds what, and how many threads a CTA has.
 //
-//   legoc matmul.mlir --schedule=hmma --run                     on tensor cores: mma.sync
-//   legoc matmul.mlir --schedule=wgmma --run                    on Hopper: TMA and wgmma
-//   legoc matmul.mlir --schedule=wgmma --keep=steps --emit=ptx  keep the module after each step
+//   legoc matmul.mlir --schedule=cp_async --run                      cp.async, from sm_80 on
+//   legoc matmul.mlir --schedule=persistent --run                    on Hopper: TMA and wgmma
+//   legoc matmul.mlir --schedule=persistent --keep=steps --emit=ptx  keep the module after each step
 
 // The matrices, in CTA tiles. Col instead of Row transposes one.
 #A = #lego.layout<"OrderBy(Row(M, K)).TileBy([M/BM, K/BK], [BM, BK])">
@@ -13,10 +13,6 @@
 
 // CTA id -> tile of C, in raster groups of four rows of tiles.
 #blocks = #lego.layout<"OrderBy(RegP([M/BM/4, 4, N/BN], [0, 2, 1])).GroupBy([M/BM, N/BN])">
-
-#row_column = affine_map<(i, j, k) -> (i, k)>
-#column = affine_map<(i, j, k) -> (k, j)>
-#sum = affine_map<(i, j, k) -> (i, j)>
 
 module attributes {
   lego.sizes = {M = 512, N = 512, K = 256, BM = 128, BN = 128, BK = 64},
@@ -32,20 +28,19 @@ module attributes {
     gpu.launch blocks(%bx, %by, %bz) in (%gx = %tiles, %gy = %c1, %gz = %c1)
                threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {
       %m, %n = "lego.inv"(%bx) {layout = #blocks} : (index) -> (index, index)
-      %zero = arith.constant dense<0.0> : vector<128x128xf32>
-      %sum = scf.for %k = %c0 to %steps step %c1 iter_args(%acc = %zero) -> vector<128x128xf32> {
-        %x = "lego.load"(%a, %m, %k) {layout = #A, slice = array<i64: 2, 3>}
-            : (memref<512x256xf16>, index, index) -> vector<128x64xf16>
-        %y = "lego.load"(%b, %k, %n) {layout = #B, slice = array<i64: 2, 3>}
-            : (memref<256x512xf16>, index, index) -> vector<64x128xf16>
-        %next = vector.contract {indexing_maps = [#row_column, #column, #sum],
-                                 iterator_types = ["parallel", "parallel", "reduction"]}
-            %x, %y, %acc : vector<128x64xf16>, vector<64x128xf16> into vector<128x128xf32>
-        scf.yield %next : vector<128x128xf32>
+      %zero = arith.constant dense<0.0> : tensor<128x128xf32>
+      %sum = scf.for %k = %c0 to %steps step %c1 iter_args(%acc = %zero) -> tensor<128x128xf32> {
+        %x = "lego.load"(%a, %m, %k, %c0, %c0) {layout = #A, slice = array<i64: 2, 3>}
+            : (memref<512x256xf16>, index, index, index, index) -> tensor<128x64xf16>
+        %y = "lego.load"(%b, %k, %n, %c0, %c0) {layout = #B, slice = array<i64: 2, 3>}
+            : (memref<256x512xf16>, index, index, index, index) -> tensor<64x128xf16>
+        %next = "lego.dot"(%x, %y, %acc)
+            : (tensor<128x64xf16>, tensor<64x128xf16>, tensor<128x128xf32>) -> tensor<128x128xf32>
+        scf.yield %next : tensor<128x128xf32>
       }
-      %result = arith.truncf %sum : vector<128x128xf32> to vector<128x128xf16>
-      "lego.store"(%result, %c, %m, %n) {layout = #C, slice = array<i64: 2, 3>}
-          : (vector<128x128xf16>, memref<512x512xf16>, index, index) -> ()
+      %result = arith.truncf %sum : tensor<128x128xf32> to tensor<128x128xf16>
+      "lego.store"(%result, %c, %m, %n, %c0, %c0) {layout = #C, slice = array<i64: 2, 3>}
+          : (tensor<128x128xf16>, memref<512x512xf16>, index, index, index, index) -> ()
       gpu.terminator
     }
     return

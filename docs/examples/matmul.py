@@ -2,8 +2,8 @@
 
     python docs/examples/matmul.py
 
-The same kernel as matmul.mlir, which explains the layouts. The schedule derives the others: where
-tiles lie in shared memory, which warp computes what, and how many threads a CTA has.
+The same kernel as matmul.mlir, which explains the layouts. All others are derived: where tiles lie
+in shared memory, and which thread holds what.
 """
 
 import lego_mlir as lg
@@ -19,7 +19,7 @@ C = OrderBy(Row(M, N)).TileBy([M // BM, N // BN], [BM, BN])
 blocks = OrderBy(RegP([M // BM // 4, 4, N // BN], [0, 2, 1])).GroupBy([M // BM, N // BN])
 
 
-@lg.kernel(grid=blocks.size, block=1, reference="matmul", schedule="hmma")
+@lg.kernel(grid=blocks.size, warps=4, reference="matmul", schedule="cp_async")
 def matmul(
     a: lg.Tensor["f16", A, 16],
     b: lg.Tensor["f16", B, 16],

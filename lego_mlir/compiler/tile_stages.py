@@ -17,6 +17,7 @@ from lego_mlir.mlir.tile_passes.assign_layouts import assign_layouts
 from lego_mlir.mlir.tile_passes.assign_layouts.registers import check_registers, fits_registers
 from lego_mlir.mlir.tile_passes.choose_threads import choose_threads
 from lego_mlir.mlir.tile_passes.fill_invalid import fill_invalid
+from lego_mlir.mlir.tile_passes.fold_sizes import fold_sizes
 from lego_mlir.mlir.tile_passes.hoist_broadcasts import hoist_broadcasts
 from lego_mlir.mlir.tile_passes.insert_barriers import insert_barriers
 from lego_mlir.mlir.tile_passes.lower_pipelines import lower_rings, lower_roles, lower_teams
@@ -26,10 +27,13 @@ from lego_mlir.mlir.tile_passes.plan_shared_memory import plan_shared_memory
 from lego_mlir.mlir.tile_passes.simplify_tiles import simplify_tiles
 from lego_mlir.mlir.tile_passes.team_memory import divide_memory
 from lego_mlir.mlir.tile_passes.unroll_parts import unroll_parts
+from lego_mlir.mlir.tile_passes.untile_accesses import untile_accesses
 
 TilePass: TypeAlias = Callable[[TileKernel], None]
 
 PLACING: Sequence[TilePass] = (
+    fold_sizes,
+    untile_accesses,
     fill_invalid,
     simplify_tiles,
     hoist_broadcasts,

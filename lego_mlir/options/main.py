@@ -37,7 +37,7 @@ examples:
   legoc transpose.mlir --run                      run on random data, compare with NumPy
   legoc transpose.mlir a.npy --run --save out     run on your data, save the outputs
   legoc transpose.mlir --run --report             count bank conflicts, sectors, instructions
-  legoc matmul.mlir --schedule=hmma --param buffers=3 --param depth=2 --keep steps --emit=ptx
+  legoc matmul.mlir --schedule=cp_async --param stages=3 --keep steps --emit=ptx
                                                   use tensor cores, keep each transform step
   legoc transpose.mlir --emit=bundle -o t.lego    compile here ...
   legoc t.lego --run --device=cuda                ... and run on a machine with a GPU

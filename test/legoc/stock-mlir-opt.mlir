@@ -5,7 +5,7 @@
 // RUN: %mlir-opt --irdl-file=%dialects/lego.irdl.mlir %S/../transforms/Inputs/hopper.mlir -o %t
 // RUN: %legoc %examples/transpose.mlir --emit=index | %mlir-opt --irdl-file=%dialects/lego.irdl.mlir | FileCheck %s --check-prefix=INDEX
 // RUN: %legoc %examples/transpose.mlir --emit=nvvm | %mlir-opt --irdl-file=%dialects/lego.irdl.mlir | FileCheck %s --check-prefix=NVVM
-// RUN: %legoc %examples/matmul.mlir --schedule=hmma --emit=scheduled | %mlir-opt --irdl-file=%dialects/lego.irdl.mlir | FileCheck %s --check-prefix=MMA
+// RUN: %legoc %examples/matmul.mlir --schedule=cp_async --target=sm_80 --emit=scheduled | %mlir-opt --irdl-file=%dialects/lego.irdl.mlir | FileCheck %s --check-prefix=MMA
 // RUN: %legoc %S/../transforms/Inputs/hopper.mlir --emit=index | %mlir-opt --irdl-file=%dialects/lego.irdl.mlir | FileCheck %s --check-prefix=MAPS
 // RUN: %legoc %S/../transforms/Inputs/hopper.mlir --emit=nvvm | %mlir-opt --irdl-file=%dialects/lego.irdl.mlir | FileCheck %s --check-prefix=WGMMA
 

@@ -64,7 +64,7 @@ def test_other_options_are_other_entries(
 
 def test_a_schedules_file_counts(opened: list[str], tmp_path: Path) -> None:
     schedule = tmp_path / "schedule.mlir"
-    text = (EXAMPLES.parents[1] / "transforms" / "hmma.mlir").read_text()
+    text = (EXAMPLES.parents[1] / "transforms" / "cp_async.mlir").read_text()
     command = [str(EXAMPLES / "matmul.mlir"), f"--schedule={schedule}", "--emit=ptx"]
     for content in (text, text, f"// Another.\n{text}"):
         schedule.write_text(content)
@@ -87,7 +87,7 @@ def test_runs_share_what_is_compiled(opened: list[str], capsys: pytest.CaptureFi
 def test_steps_and_explanations_are_made_anew(
     opened: list[str], store: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    matmul = [str(EXAMPLES / "matmul.mlir"), "--schedule=hmma"]
+    matmul = [str(EXAMPLES / "matmul.mlir"), "--schedule=cp_async"]
     steps = tmp_path / "steps"
     for words in (["--explain"], ["--emit=ptx", "--keep", str(steps)], ["--emit=nvvm"]):
         assert cli.main([*matmul, *words]) == 0

@@ -547,7 +547,8 @@ def test_static_shared_memory_beyond_48_kib_is_an_error_from_stage_ptx_on(
 
 
 def test_hints_about_buffers_are_in_the_syntax_of_legoc(legoc: Any) -> None:
-    matmul = (Path(__file__).parents[3] / "docs" / "examples" / "matmul.mlir").read_text()
+    inputs = Path(__file__).parents[2] / "transforms" / "Inputs"
+    matmul = (inputs / "plain_matmul.mlir").read_text()
     options = ("--schedule=hmma", "--param", "depth=4", "--emit=scheduled")
     answer = legoc("-", *options, stdin=matmul)
     check(answer, r"hint: --param buffers=5\b")

@@ -92,8 +92,8 @@ def test_names_of_files_are_printed_without_controls(
     "example",
     [
         ["transpose.mlir"],
-        ["matmul.mlir", "--schedule=hmma"],
-        ["matmul.mlir", "--schedule=wgmma"],
+        ["matmul.mlir", "--schedule=cp_async"],
+        ["matmul.mlir", "--schedule=persistent"],
     ],
 )
 def test_what_is_compiled_can_be_loaded(

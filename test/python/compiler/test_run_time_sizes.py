@@ -200,9 +200,9 @@ ANY_ROWS = {
       %tiles = "lego.size"(%rows) {layout = #blocks} : (index) -> index""",
     'dim"() {layout = #A, dim = 1} : ()': 'dim"(%rows) {layout = #A, dim = 1} : (index)',
     "(%bx) {layout = #blocks} : (index)": "(%bx, %rows) {layout = #blocks} : (index, index)",
-    "(%a, %m, %k)": "(%a, %m, %k, %rows)",
-    "%c, %m, %n)": "%c, %m, %n, %rows)",
-    "memref<?x128xf16>, index, index)": "memref<?x128xf16>, index, index, index)",
+    "(%a, %m, %k, %c0, %c0)": "(%a, %m, %k, %c0, %c0, %rows)",
+    "%c, %m, %n, %c0, %c0)": "%c, %m, %n, %c0, %c0, %rows)",
+    f"?x128xf16>{', index' * 4})": f"?x128xf16>{', index' * 5})",
 }
 """What makes the rows of the example's matrices a size of the launch."""
 
@@ -213,7 +213,7 @@ def test_a_schedule_takes_run_time_rows() -> None:
     for old, new in ANY_ROWS.items():
         assert old in text
         text = text.replace(old, new)
-    artifact = compiled(text, schedule="hmma")
+    artifact = compiled(text, schedule="cp_async")
     random = np.random.default_rng(0)
     b = random.integers(-2, 3, (128, 128)).astype(np.float16)
     for rows in (128, 256):

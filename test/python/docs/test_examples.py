@@ -37,7 +37,9 @@ def test_python_example_agrees_with_numpy(example: Path) -> None:
     assert re.search("elements (equal|within rounding)", run(example))
 
 
-@pytest.mark.parametrize(("name", "options"), [("transpose", []), ("matmul", ["--schedule=hmma"])])
+@pytest.mark.parametrize(
+    ("name", "options"), [("transpose", []), ("matmul", ["--schedule=cp_async"])]
+)
 def test_python_and_mlir_examples_have_the_same_ptx(name: str, options: list[str]) -> None:
     """Their PTX is identical except for source lines."""
     script = (

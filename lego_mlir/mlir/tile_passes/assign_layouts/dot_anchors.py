@@ -54,9 +54,12 @@ def dot_keys(op: Any, kernel: TileKernel, accesses: Accesses) -> Iterator[Key]:
             op.location,
             hint="other sizes, another target, or no instruction",
         )
-    if instruction != "mma.sync" and why_not is None:
-        yield from _warpgroup_keys(op, kernel, accesses)
     is_placed = any(shared_layout_of(x) is not None for x in list(op.operands)[:2])
+    if instruction != "mma.sync" and why_not is None:
+        found = list(_warpgroup_keys(op, kernel, accesses))
+        if is_placed and not found:
+            _refuse_layouts(op, kernel)
+        yield from found
     if instruction != "wgmma" and not is_placed:
         yield from _accumulators(op, kernel)
 
@@ -89,6 +92,35 @@ def _warpgroup_keys(op: Any, kernel: TileKernel, accesses: Accesses) -> Iterator
             yield DotKey(sums, of_a, of_b)
         if shared_layout_of(a) is None:
             yield DotKey(sums, wgmma_operand_a((dot.m, dot.k), bits, grid), of_b)
+
+
+def _refuse_layouts(op: Any, kernel: TileKernel) -> None:
+    """Say why wgmma does not read operands in the layouts that the program gives them.
+
+    Raises:
+        LegoError: always.
+    """
+    dot = read_warpgroup_dot(kernel, op)
+    size = dot.instruction.bits // 8
+    grid = next(iter(dot.warpgroup_grids(kernel.warps)), (1, 1))
+    extents = ("A", 1, WGMMA_ROWS, grid[0]), ("B", 0, dot.n // grid[1], grid[1])
+    for operand, (name, k, extent, groups) in zip(op.operands, extents, strict=False):
+        layout = shared_layout_of(operand)
+        if layout is None:
+            continue
+        try:
+            operand_descriptors(Slice(layout, (None, None)), size, k, extent, groups)
+        except LegoError as e:
+            raise kernel.source.error(
+                f"operand {name} of this dot: {e.message}",
+                op.location,
+                hint=e.hint or "give the operand no layout, and one is derived",
+            ) from None
+    raise kernel.source.error(
+        f"wgmma does not divide this dot among {kernel.warps} warps",
+        op.location,
+        hint="another number of threads",
+    )
 
 
 def _in_memory(

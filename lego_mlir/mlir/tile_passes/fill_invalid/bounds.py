@@ -30,8 +30,12 @@ class Bounds:
         read_sizes(kernel.launch, kernel.layouts, self._reader)
 
     def read_layout(self, op: Any) -> None:
-        """Let the reader see through a layout whose sizes are known."""
+        """Let the reader see through a layout whose sizes are known, and how far an index goes."""
         layout = self._kernel.layouts.of(op)
+        if layout.symbols and op.name == dialect.INV:
+            for result, n in zip(op.results, layout.dims, strict=True):
+                if isinstance(n, int):
+                    self._reader.define(result, self._reader.symbol(result, "index", 0, n - 1))
         if layout.symbols or layout.functions or layout.is_partial or layout.window is not None:
             return
         values = [self._reader.read(x) for x in op.operands]
