@@ -36,14 +36,6 @@ irdl.dialect @transform_lego {
     irdl.operands(contractions: %op, parameters: variadic %param)
   }
 
-  // Copies tiles whose load or store has `shared = #layout` through shared memory, in a loop through
-  // `buffers` stages cyclically.
-  irdl.operation @stage_in_shared {
-    %op = irdl.is !transform.any_op
-    %param = irdl.is !transform.param<i64>
-    irdl.operands(accesses: %op, parameters: variadic %param)
-  }
-
   // Loads the fragments for the first mmas of a loop's body at the end of the previous iteration.
   irdl.operation @prefetch_fragments {
     %op = irdl.is !transform.any_op
@@ -74,20 +66,6 @@ irdl.dialect @transform_lego {
     irdl.results(packed: %op)
   }
 
-  // Copies tiles to shared memory `depth` iterations before a loop uses them. There must be more
-  // than `depth` buffers.
-  irdl.operation @pipeline_copies {
-    %op = irdl.is !transform.any_op
-    %param = irdl.is !transform.param<i64>
-    irdl.operands(loops: %op, parameters: variadic %param)
-  }
-
-  // Distributes the copies of tiles, loads that are only stored, over the threads of the CTA.
-  irdl.operation @distribute_copies {
-    %op = irdl.is !transform.any_op
-    irdl.operands(kernels: %op)
-  }
-
   // Makes kernels persistent: at most `persistent_ctas` CTAs, each of which computes several tiles.
   irdl.operation @persist {
     %op = irdl.is !transform.any_op
@@ -112,14 +90,6 @@ irdl.dialect @transform_lego {
     %op = irdl.is !transform.any_op
     %param = irdl.is !transform.param<i64>
     irdl.operands(kernels: %op, parameters: variadic %param)
-  }
-
-  // Lowers contractions of tiles in shared memory to ldmatrix and mma.sync, and distributes the
-  // operations on their results over the threads. `m`, `n`, `k` and `prefetch` may be left out.
-  irdl.operation @contract_to_mma {
-    %op = irdl.is !transform.any_op
-    %param = irdl.is !transform.param<i64>
-    irdl.operands(contractions: %op, parameters: variadic %param)
   }
 
   // Replaces copies of tiles from global to shared memory by TMA loads. These bring `l2_promotion`

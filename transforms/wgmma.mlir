@@ -1,6 +1,7 @@
 // Warp-specialized GEMM on Hopper: tiles are copied by TMA and multiplied by `wgmma`.
 //
-// The payload is the one of transforms/hmma.mlir, and its layouts decide more. `shared` of an
+// The payload computes a CTA tile: it loads tiles of A and B, multiplies them in the K loop, and
+// stores a tile of C (test/transforms/Inputs/matmul.mlir). Its layouts decide more. `shared` of an
 // operand's tile gives the swizzling mode of its TMA copies and matrix descriptors. `shared` of C is
 // the layout of an epilogue tile of 64 rows. `lego.warps` puts warpgroups one below the other. The
 // rasterization makes neighbours in a cluster share a tile of A or B. The transform steps:

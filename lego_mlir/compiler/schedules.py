@@ -55,7 +55,7 @@ def name_in(op: Any, source: Source) -> str | None:
         raise source.error(
             f"{dialect.SCHEDULE} is a schedule's name in quotes, not '{attribute}'",
             op.location,
-            hint=f'{dialect.SCHEDULE} = "hmma"; there are: {", ".join(names())}',
+            hint=f'{dialect.SCHEDULE} = "cp_async"; there are: {", ".join(names())}',
         )
     name: str = ir.StringAttr(attribute).value
     if name not in names():

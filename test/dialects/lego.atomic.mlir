@@ -6,7 +6,7 @@
 // RUN: not %legoc %t.kind.mlir 2>&1 | FileCheck %s --check-prefix=NO-KIND
 // RUN: sed -e 's/f32/f8E5M2/g' %s > %t.type.mlir
 // RUN: not %legoc %t.type.mlir 2>&1 | FileCheck %s --check-prefix=NO-TYPE
-// RUN: not %legoc %s --schedule=hmma 2>&1 | FileCheck %s --check-prefix=SCHEDULED
+// RUN: not %legoc %s --schedule=wgmma 2>&1 | FileCheck %s --check-prefix=SCHEDULED
 
 // NO-KIND: {{[0-9]+:[0-9]+}}: error: 'lego.atomic': there is no atomic update 'sub'
 // NO-KIND: hint: there are: add, max

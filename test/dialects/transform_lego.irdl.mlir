@@ -1,14 +1,14 @@
 // The dialect of our transform steps loads in stock mlir-opt, and the schedules that come along parse,
 // verify and print back.
 // REQUIRES: mlir-opt
-// RUN: %mlir-opt --irdl-file=%dialects/transform_lego.irdl.mlir %transforms/hmma.mlir | FileCheck %s
+// RUN: %mlir-opt --irdl-file=%dialects/transform_lego.irdl.mlir %transforms/cp_async.mlir | FileCheck %s
 // RUN: %mlir-opt --irdl-file=%dialects/transform_lego.irdl.mlir %transforms/wgmma.mlir -o %t
 // RUN: %mlir-opt --irdl-file=%dialects/transform_lego.irdl.mlir %t | diff %t -
 // RUN: %mlir-opt --irdl-file=%dialects/transform_lego.irdl.mlir --verify-diagnostics %s -o %t
 
-// CHECK: transform.named_sequence @__transform_tiles
-// CHECK: "transform_lego.parameter"() {default = 4 : i64, name = "buffers"} : () -> !transform.param<i64>
-// CHECK: "transform_lego.stage_in_shared"({{.*}}) : (!transform.any_op, !transform.param<i64>) -> ()
+// CHECK: transform.named_sequence @__transform_placed
+// CHECK: "transform_lego.parameter"() {default = 4 : i64, name = "stages"} : () -> !transform.param<i64>
+// CHECK: "transform_lego.pipeline_loop"({{.*}}) : (!transform.any_op, !transform.param<i64>) -> ()
 
 module attributes {transform.with_named_sequence} {
   transform.named_sequence @a_step_works_on_operations(%module: !transform.any_op) {

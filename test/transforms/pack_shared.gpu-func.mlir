@@ -1,37 +1,35 @@
-// A kernel that is a gpu.func: its threads are those it says it knows, its launches get the size.
-// RUN: sed -e 's/"gpu.launch"/"gpu.func"/' %S/Inputs/copy.mlir > %t.schedule.mlir
+// A kernel that is a gpu.func: its launches get the size.
+// RUN: sed -e 's/"gpu.launch"/"gpu.func"/' %S/Inputs/pack_shared.mlir > %t.schedule.mlir
 // RUN: %legoc %s --schedule=%t.schedule.mlir --emit=scheduled | FileCheck %s
 // RUN: %legoc %s --schedule=%t.schedule.mlir --run --device=sim | FileCheck %s --check-prefix=SIM
 
 // CHECK: gpu.dynamic_shared_memory
 // CHECK: gpu.launch_func @kernels::@copy {{.*}} dynamic_shared_memory_size %{{.*}} args(
-// SIM: dynamic shared memory 8192 bytes
+// SIM: dynamic shared memory 128 bytes
 // SIM: check{{ +}}equal
 
-#A = #lego.layout<"OrderBy(Row(32, 128)).TileBy([1, 4], [32, 32])">
-#S = #lego.layout<"OrderBy(GenP([32, 32], swizzle(8, 2, 4)))">
+#A = #lego.layout<"OrderBy(Row(64))">
 module attributes {gpu.container_module, lego.reference = "copy"} {
   gpu.module @kernels {
-    gpu.func @copy(%a: memref<32x128xf16>, %b: memref<32x128xf16>) kernel
-        attributes {known_block_size = array<i32: 32, 2, 1>} {
-      %c0 = arith.constant 0 : index
-      %c1 = arith.constant 1 : index
-      %c4 = arith.constant 4 : index
-      scf.for %k = %c0 to %c4 step %c1 {
-        %x = "lego.load"(%a, %c0, %k) {layout = #A, slice = array<i64: 2, 3>, shared = #S}
-            : (memref<32x128xf16>, index, index) -> vector<32x32xf16>
-        "lego.store"(%x, %b, %c0, %k) {layout = #A, slice = array<i64: 2, 3>}
-            : (vector<32x32xf16>, memref<32x128xf16>, index, index) -> ()
-      }
+    gpu.func @copy(%a: memref<64xf16>, %b: memref<64xf16>) kernel
+        attributes {known_block_size = array<i32: 64, 1, 1>} {
+      %t = gpu.thread_id x
+      %s = "lego.alloc"() {layout = #A} : () -> memref<?xf16, #gpu.address_space<workgroup>>
+      %x = "lego.load"(%a, %t) {layout = #A} : (memref<64xf16>, index) -> f16
+      "lego.store"(%x, %s, %t) {layout = #A}
+          : (f16, memref<?xf16, #gpu.address_space<workgroup>>, index) -> ()
+      gpu.barrier
+      %y = "lego.load"(%s, %t) {layout = #A}
+          : (memref<?xf16, #gpu.address_space<workgroup>>, index) -> f16
+      "lego.store"(%y, %b, %t) {layout = #A} : (f16, memref<64xf16>, index) -> ()
       gpu.return
     }
   }
-  func.func @main(%a: memref<32x128xf16>, %b: memref<32x128xf16>) {
+  func.func @main(%a: memref<64xf16>, %b: memref<64xf16>) {
     %c1 = arith.constant 1 : index
-    %c2 = arith.constant 2 : index
-    %c32 = arith.constant 32 : index
-    gpu.launch_func @kernels::@copy blocks in (%c1, %c1, %c1) threads in (%c32, %c2, %c1)
-        args(%a : memref<32x128xf16>, %b : memref<32x128xf16>)
+    %c64 = arith.constant 64 : index
+    gpu.launch_func @kernels::@copy blocks in (%c1, %c1, %c1) threads in (%c64, %c1, %c1)
+        args(%a : memref<64xf16>, %b : memref<64xf16>)
     return
   }
 }

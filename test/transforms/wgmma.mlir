@@ -64,6 +64,6 @@
 // CLUSTER: hopper.mlir:{{[0-9:]+}} error: specialize_warps: 4 CTAs are no multiple of a cluster's 3 CTAs
 
 // AMPERE: wgmma.mlir:{{[0-9:]+}} error: specialize_warps: {{.*}} need sm_90a, the target is sm_80
-// AMPERE: hint: {{.*}}--schedule=hmma
+// AMPERE: hint: {{.*}}--schedule=cp_async
 
 // SWIZZLE: matmul.mlir:{{[0-9:]+}} error: copies_to_tma: TMA cannot write the tile [64, 128]

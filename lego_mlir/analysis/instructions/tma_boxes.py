@@ -212,7 +212,7 @@ def strides_of(layout: Layout) -> tuple[list[Int], list[Int]]:
     if layout.window is not None:
         raise LegoError(
             f"TMA copies tiles of tensors, and '{layout}' is a window",
-            hint="a schedule without TMA takes any layout: --schedule=hmma",
+            hint="a schedule without TMA takes any layout: --schedule=cp_async",
         )
     tensor = Layout(layout.orders)
     shape = layout.tensor_shape
@@ -223,7 +223,7 @@ def strides_of(layout: Layout) -> tuple[list[Int], list[Int]]:
     except LegoError as e:
         raise LegoError(
             f"TMA addresses a tensor by strides: {e.message}",
-            hint=e.hint or "a schedule without TMA takes any layout: --schedule=hmma",
+            hint=e.hint or "a schedule without TMA takes any layout: --schedule=cp_async",
         ) from None
     if len(strides) != len(shape) or not all(isinstance(s, int | Expr) for s in strides):
         raise LegoError(
@@ -254,7 +254,7 @@ def _in_buffer(layout: StridedLayout, size: Int, stride: Int) -> Int:
     raise LegoError(
         f"TMA: a dimension of {size} elements of '{layout}' is none of the buffer's, whose "
         "dimensions have strides",
-        hint="a schedule without TMA takes any layout: --schedule=hmma",
+        hint="a schedule without TMA takes any layout: --schedule=cp_async",
     )
 
 

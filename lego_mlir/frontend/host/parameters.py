@@ -161,7 +161,7 @@ def checked_params(params: Mapping[str, int], schedule: str | None, name: str) -
     if params and schedule is None:
         raise LegoError(
             f"kernel '{name}' has params and no schedule",
-            hint='params are values of the parameters of a schedule: add schedule="hmma"',
+            hint='params are values of the parameters of a schedule: add schedule="cp_async"',
         )
     for parameter, n in params.items():
         if type(n) is not int or not 0 <= n < 2**63:

@@ -36,16 +36,6 @@ class Contraction:
     warps: Layout
     instruction: Instruction
 
-    @property
-    def mma_counts(self) -> tuple[int, int, int]:
-        """The instructions of a warp along M, N and K."""
-        rows, columns, k_size = self.sizes
-        m, n, k = self.instruction.shape
-        down, across = self.warps.dims
-        assert isinstance(down, int)
-        assert isinstance(across, int)
-        return rows // down // m, columns // across // n, k_size // k
-
 
 def read_contraction(step: TransformStep, op: Any) -> Contraction:
     """Read a vector.contract.
@@ -163,7 +153,7 @@ def _operand(step: TransformStep, op: Any, number: int) -> Tile:
         raise step.error(
             f"looked for the {which} operand in shared memory, found '{found}'",
             op,
-            hint="load it by a lego.load with a `shared` layout, and run stage_in_shared first",
+            hint="load it by a lego.load with a `shared` layout",
         )
     load = value.owner.operation
     tile = tile_of(load, step.pass_context)
@@ -172,7 +162,7 @@ def _operand(step: TransformStep, op: Any, number: int) -> Tile:
             f"the {which} operand is read from the buffer {tile.buffer.type}, and ldmatrix reads "
             "shared memory",
             load,
-            hint="give the load a `shared` layout, and run stage_in_shared first",
+            hint="give the load a `shared` layout",
         )
     between = _between(load, op)
     if between is None or any(_prevents_moving(o, tile) for o in between):
@@ -237,5 +227,5 @@ def _check_divides(step: TransformStep, found: Contraction) -> None:
                 f"k{found.instruction.shape[2]} with {unit}",
                 found.op,
                 hint="change the tile's sizes, or the warps: lego.warps, or the schedule's --param "
-                "warpgroups=1 (wgmma), warps_down=1 and warps_across=1 (hmma)",
+                "warpgroups=1",
             )

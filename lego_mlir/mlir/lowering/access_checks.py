@@ -82,7 +82,7 @@ def check_value(op: Any, kind: Any, piece: Slice | None, element: Any, source: S
             f"'{op.name}' of a slice of sizes {sizes}: {prod(shape)} elements are more than the "
             f"{MOST_ELEMENTS} that one access takes",
             op.location,
-            hint="take smaller tiles, or let a schedule give this one to threads: --schedule=hmma",
+            hint="take smaller tiles, or tensors instead of vectors: tiles that all threads hold",
         )
     expected = ir.VectorType.get(list(shape), element)
     if kind != expected:

@@ -238,7 +238,7 @@ class _Lowering:
                 f"a store of some rows of a tile, '{dialect.WITHIN}', is left, that no schedule "
                 "has taken to the threads",
                 op.location,
-                hint="--schedule=hmma or wgmma, with 'shared' on the store",
+                hint="--schedule=wgmma, with 'shared' on the store",
             )
         if dialect.KIND in op.attributes:
             raise self.source.error(

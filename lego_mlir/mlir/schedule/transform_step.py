@@ -1,10 +1,10 @@
 """Transform operations in Python: each is a function of one `TransformStep`.
 
-    @transform("stage_in_shared")
-    def stage_in_shared(step: TransformStep) -> list[list[Any]]:
-        for load in step.payload():
+    @transform("pack_shared")
+    def pack_shared(step: TransformStep) -> list[list[Any]]:
+        for kernel in step.payload():
             ...
-        return [staged]           # the payload of each result
+        return [packed]           # the payload of each result
 
 `dialects/transform_lego.irdl.mlir` declares the operation. The function is in the module of the
 same name in `mlir/transforms`, or in a folder of `mlir/tile_steps`.

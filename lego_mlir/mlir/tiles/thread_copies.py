@@ -1,4 +1,4 @@
-"""The operations of one thread in a tile's copy, for `distribute_copies`."""
+"""The operations of one thread in a tile's copy."""
 
 from __future__ import annotations
 

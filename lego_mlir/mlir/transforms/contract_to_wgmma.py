@@ -12,7 +12,7 @@ becomes, for each thread,
 
 `analysis.instructions.wgmma_operands` derives the matrix descriptors from the layouts.
 `specialize_warps` has placed the waits for the groups already. Operations on the accumulator are
-distributed over the threads as in `contract_to_mma`: a warpgroup's accumulator consists of the
+distributed over the threads: a warpgroup's accumulator consists of the
 `mma.m16n8` accumulators of four warps, one below the other.
 
 Source: PTX ISA 9.7.15 (asynchronous warpgroup level matrix instructions).

@@ -41,7 +41,6 @@ from lego_mlir.mlir.bindings import arith, ir, scf
 from lego_mlir.mlir.modules import named_attributes, operations_in
 from lego_mlir.mlir.schedule.transform_step import TransformStep, transform
 from lego_mlir.mlir.tiles import accesses
-from lego_mlir.mlir.tiles.copies import PURE
 from lego_mlir.mlir.tiles.mma_groups import is_mma, is_wgmma, mma_groups
 from lego_mlir.mlir.tiles.structure import clone, known_size
 
@@ -49,7 +48,20 @@ _WAIT, _BARRIER = "nvvm.cp.async.wait.group", "gpu.barrier"
 _LOADS = ("nvvm.ldmatrix", "nvgpu.ldmatrix", dialect.LOAD_MATRICES)
 _COPIES = (dialect.COPY_PARTS, "nvgpu.device_async_copy", "nvvm.cp.async.commit.group")
 _IN_REGISTERS = (
-    *PURE,
+    "arith.",
+    "affine.",
+    dialect.INV,
+    dialect.APPLY,
+    dialect.MASK,
+    dialect.DIM,
+    dialect.SIZE,
+    dialect.TABLE,
+    dialect.PICK,
+    "memref.cast",
+    "memref.collapse_shape",
+    "memref.expand_shape",
+    "memref.reinterpret_cast",
+    "memref.subview",
     "math.",
     "llvm.extractvalue",
     "llvm.insertvalue",

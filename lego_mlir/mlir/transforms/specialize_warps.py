@@ -81,7 +81,7 @@ def specialize_warps(step: TransformStep) -> list[list[Any]]:
     if step.pass_context.target.name != "sm_90a":
         raise step.misuse(
             f"warpgroups, wgmma and TMA need sm_90a, the target is {step.pass_context.target.name}",
-            hint="--target=sm_90a, or --schedule=hmma",
+            hint="--target=sm_90a, or --schedule=cp_async",
         )
     if stages < 2:
         raise step.misuse(

@@ -96,7 +96,7 @@ def test_a_module_without_layouts_is_an_error(
     [
         [ROW, "--draw", "--run"],
         [ROW, "--draw", "--emit=ptx"],
-        [ROW, "--draw", "--schedule=hmma"],
+        [ROW, "--draw", "--schedule=cp_async"],
         [ROW, "--by=tile"],
         [ROW, "--element=4"],
         [ROW, "--draw", "--cells", "0x3"],

@@ -546,13 +546,12 @@ def test_static_shared_memory_beyond_48_kib_is_an_error_from_stage_ptx_on(
     check(answer, r"<stdin>:2:3: error: the kernel declares 80000 bytes of static shared memory")
 
 
-def test_hints_about_buffers_are_in_the_syntax_of_legoc(legoc: Any) -> None:
-    inputs = Path(__file__).parents[2] / "transforms" / "Inputs"
-    matmul = (inputs / "plain_matmul.mlir").read_text()
-    options = ("--schedule=hmma", "--param", "depth=4", "--emit=scheduled")
-    answer = legoc("-", *options, stdin=matmul)
-    check(answer, r"hint: --param buffers=5\b")
-    assert legoc("-", *options, "--param", "buffers=5", stdin=matmul).status == 0
+def test_hints_about_stages_are_in_the_syntax_of_legoc(legoc: Any) -> None:
+    matmul = (Path(__file__).parents[3] / "docs" / "examples" / "matmul.mlir").read_text()
+    options = ("-", "--schedule=cp_async", "--emit=scheduled", "--param")
+    answer = legoc(*options, "stages=1", stdin=matmul)
+    check(answer, r"hint: --param stages=2\b")
+    assert legoc(*options, "stages=2", stdin=matmul).status == 0
 
 
 def test_a_long_line_is_shown_around_the_error(legoc: Any) -> None:
@@ -684,11 +683,11 @@ def test_a_wrong_result_is_shown_with_its_index(legoc: Any) -> None:
 
 
 def test_a_parameter_that_the_schedule_does_not_have(legoc: Any) -> None:
-    with_schedule = ("-", "--emit=scheduled", "--param", "stages=3")
-    answer = legoc(*with_schedule, "--schedule=hmma", stdin=SMALL)
-    check(answer, "the schedule 'hmma' has no parameter 'stages'\nhint: .*buffers = 4, depth = 3")
+    with_schedule = ("-", "--emit=scheduled", "--param", "buffers=3")
+    answer = legoc(*with_schedule, "--schedule=cp_async", stdin=SMALL)
+    check(answer, "the schedule 'cp_async' has no parameter 'buffers'\nhint: .*stages = 4, depth")
     answer = legoc(*with_schedule, "--schedule=unroll", stdin=SMALL)
-    check(answer, "the schedule 'unroll' has no parameter 'stages'\nhint: it has none")
+    check(answer, "the schedule 'unroll' has no parameter 'buffers'\nhint: it has none")
 
 
 def test_steps_are_kept_where_there_is_room(legoc: Any, tmp_path: Path) -> None:
@@ -707,9 +706,9 @@ def test_steps_are_kept_where_there_is_room(legoc: Any, tmp_path: Path) -> None:
 
 
 def test_the_steps_before_one_that_fails_are_kept(legoc: Any, tmp_path: Path) -> None:
-    answer = legoc("-", "--schedule=hmma", "--emit=ptx", "--keep", "steps", stdin=SMALL)
+    answer = legoc("-", "--schedule=cp_async", "--emit=ptx", "--keep", "steps", stdin=SMALL)
     assert answer.status == 1
-    assert (tmp_path / "steps" / "03-choose_layouts.mlir").is_file()
+    assert (tmp_path / "steps" / "02-parameter.mlir").is_file()
 
 
 @pytest.mark.parametrize(

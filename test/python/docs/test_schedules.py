@@ -13,7 +13,7 @@ PAGE = Path(__file__).resolve().parents[3] / "docs" / "schedules.md"
 
 
 NAMES = [
-    "hmma", "wgmma", "pipelined", "overlapped", "persistent", "attention", "cp_async", "streamed",
+    "wgmma", "pipelined", "overlapped", "persistent", "attention", "cp_async", "streamed",
 ]  # fmt: skip
 
 

@@ -189,8 +189,8 @@ def test_a_kernel_that_writes_nothing_runs(body: Any) -> None:
         ({"grid": 2**70}, "grid is one to three positive integers"),
         ({"block": True}, "block is one to three positive integers"),
         ({"params": {"buffers": 2}}, "has params and no schedule"),
-        ({"schedule": "hmma", "params": {"buffers": "2"}}, "integer of at least 0, not '2'"),
-        ({"schedule": "hmma", "params": {"buffers": -1}}, "integer of at least 0, not -1"),
+        ({"schedule": "cp_async", "params": {"stages": "2"}}, "integer of at least 0, not '2'"),
+        ({"schedule": "cp_async", "params": {"stages": -1}}, "integer of at least 0, not -1"),
     ],
 )
 def test_wrong_arguments_of_the_decorator(arguments: Any, says: str) -> None:

@@ -182,7 +182,7 @@ def test_a_kernel_has_its_schedule() -> None:
 
 
 def test_options_may_name_another_schedule() -> None:
-    compilation = loops("hmma", buffers=2).compilation(Options(schedule="unroll"))
+    compilation = loops("cp_async", stages=2).compilation(Options(schedule="unroll"))
     assert compilation.text("scheduled").count("memref.store") == 4
 
 

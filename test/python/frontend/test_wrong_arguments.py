@@ -55,7 +55,7 @@ def dot_without_sign(x: BYTES, y: BYTES, z: COUNTS) -> None:
     z[:, :] = lg.dot(x[:, :], y[:, :].bitcast("i8"))
 
 
-@lg.kernel(grid=1, block=128, schedule="hmma")
+@lg.kernel(grid=1, block=128)
 def vector_dot_without_sign(x: BYTES, y: BYTES, z: COUNTS) -> None:
     z[:, :] = lg.dot(x[:, :], y[:, :])
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -26,28 +27,35 @@ def layouts(transposes: str, m: int, n: int, k: int) -> dict[str, lg.Layout]:
 
 @pytest.mark.filterwarnings("ignore:.*bytes are copied one by one")
 @pytest.mark.parametrize(
-    ("sizes", "options", "config", "order"),
+    ("sizes", "options", "config", "order", "width"),
     [
-        ((72, 40, 200), layouts("NN", 72, 40, 200), CONFIG, "late"),
-        ((128, 64, 96), {**layouts("TT", 128, 64, 96), "dtype": "bf16"}, CONFIG, "early"),
+        ((72, 40, 200), layouts("NN", 72, 40, 200), CONFIG, "late", 16),
+        ((100, 64, 92), {**layouts("TT", 100, 64, 92), "dtype": "bf16"}, CONFIG, "early", 8),
         # cp.async copies 4 bytes of a row at a time; registers copy single elements.
-        ((34, 34, 70), layouts("TN", 34, 34, 70), SMALL, "random:1"),
-        ((33, 35, 37), layouts("NT", 33, 35, 37), SMALL, "late"),
-        ((33, 35, 37), {**layouts("TN", 33, 35, 37), "dtype": "i8"}, SMALL, "early"),
+        ((34, 34, 70), layouts("TN", 34, 34, 70), SMALL, "random:1", 4),
+        ((33, 35, 37), layouts("NT", 33, 35, 37), SMALL, "late", None),
+        ((33, 35, 37), {**layouts("TN", 33, 35, 37), "dtype": "i8"}, SMALL, "early", None),
         (
             (64, 64, 128),
             {**layouts("NT", 64, 64, 128), "dtype": "f8E4M3FN"},
             replace(BYTES, warps=(4, 1)),
             "random:2",
+            16,
         ),
-        ((40, 48, 64), {"batch": 2, "out": "f32"}, SMALL, "late"),
-        ((64, 80, 64), {"c": OrderBy(Col(64, 80)), "alignment": 4}, CONFIG, "early"),
+        ((40, 48, 64), {"batch": 2, "out": "f32"}, SMALL, "late", 16),
+        ((64, 80, 64), {"c": OrderBy(Col(64, 80)), "alignment": 4}, CONFIG, "early", 4),
     ],
 )
 def test_tiles_are_multiplied_however_they_are_copied(
-    sizes: tuple[int, int, int], options: dict[str, Any], config: MmaConfig, order: str
+    sizes: tuple[int, int, int],
+    options: dict[str, Any],
+    config: MmaConfig,
+    order: str,
+    width: int | None,
 ) -> None:
     kernel = matmul(*sizes, config=config, target="sm_89", **options)
+    widths = re.findall(r"cp\.async\.c[ag]\S+ \[\S+\], \[\S+\], (\d+)", kernel.compile("sm_89").ptx)
+    assert {int(n) for n in widths} == ({width} - {None})
     result = kernel.run(device=runtime.select("sim", order=order))
     assert result.comparison is not None
     assert result.comparison.equal, str(result.comparison)

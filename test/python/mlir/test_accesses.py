@@ -71,7 +71,7 @@ def lowered(operation: str, arguments: str) -> str:
             '%v = "lego.load"(%a) {layout = #lego.layout<"OrderBy(Row(2048))">, '
             "slice = array<i64: 0>} : (memref<512xf32>) -> vector<2048xf32>",
             "2048 elements are more than the 1024",
-            "let a schedule give this one to threads",
+            "tensors instead of vectors",
         ),
         (
             '%v = "lego.load"(%a, %i) {layout = #lego.layout<"OrderBy(Row(N))">, '

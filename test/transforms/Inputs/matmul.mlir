@@ -1,8 +1,6 @@
 // C = A B in f16, with f32 accumulators. The kernel below computes a whole tile of C. The layouts here
 // say where the data lives and which CTA and warp computes what.
 //
-//   legoc matmul.mlir --schedule=hmma --run                     on tensor cores: mma.sync
-//   legoc matmul.mlir --schedule=hmma --emit=scheduled          the module after the schedule
 
 // The matrices, in CTA tiles. Col instead of Row transposes one.
 #A = #lego.layout<"OrderBy(Row(M, K)).TileBy([M/BM, K/BK], [BM, BK])">

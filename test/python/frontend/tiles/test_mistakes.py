@@ -142,7 +142,7 @@ def test_a_mistake_is_an_error_at_its_line(use: Use, says: str, hint: str) -> No
         ({"warps": None, "block": 128, "tile_multiple": 8}, "tile_multiple is 8\n.*on tiles"),
         ({"warps": 33}, "a number from 1 to 32, not 33"),
         ({"warps": True}, "a number from 1 to 32, not True"),
-        ({"schedule": "hmma"}, "has warps and the schedule 'hmma'"),
+        ({"schedule": "unroll"}, "has warps and the schedule 'unroll'"),
         ({"grid": lambda y: 1}, "takes 'y', which is no parameter"),
         ({"grid": lambda x: x.shape[7]}, "the function of its grid fails"),
         ({"grid": lambda x: x.rows}, "the function of its grid fails"),

@@ -1,5 +1,5 @@
 # ruff: noqa: F821
-"""A tensor that is picked in a pipelined loop, its tiles by way of shared memory."""
+"""A tensor that is picked in a pipelined loop, its tiles by way of ring buffers."""
 
 import numpy as np
 import pytest
@@ -9,18 +9,15 @@ from lego_mlir import parse_layout
 
 M = N = 64
 K, BK = 128, 32
-A = parse_layout(f"OrderBy(Row({M}, {K})).TileBy([1, {K // BK}], [{M}, {BK}])")
-B = parse_layout(f"OrderBy(Row({K}, {N})).TileBy([{K // BK}, 1], [{BK}, {N}])")
-C = parse_layout(f"OrderBy(Row({M}, {N})).TileBy([1, 1], [{M}, {N}])")
-SHARED_A = parse_layout(f"OrderBy(GenP([{M}, {BK}], swizzle(8, 2, 4)))")
-SHARED_B = parse_layout(f"OrderBy(GenP([{BK}, {N}], swizzle(8, 1, 8)))")
-WARPS = parse_layout("OrderBy(Row(2, 2))")
+A = parse_layout(f"OrderBy(Row({M}, {K}))")
+B = parse_layout(f"OrderBy(Row({K}, {N}))")
+C = parse_layout(f"OrderBy(Row({M}, {N}))")
 
 
 def picked(number):
     """A GEMM of two CTAs whose operand A is, in each iteration, the one of a number."""
 
-    @lg.kernel(grid=2, block=128, schedule="hmma")
+    @lg.kernel(grid=2, warps=4, schedule="cp_async")
     def gemm(
         a0: lg.Tensor["f16", A, 16],
         a1: lg.Tensor["f16", A, 16],
@@ -32,11 +29,10 @@ def picked(number):
 
         @lg.fold(K // BK, lg.zeros((M, N), "f32"))
         def total(k, total):
-            x = lg.pick(number(block, k), [a0, a1], A).staged(SHARED_A)[0, k, :, :]
-            y = b.staged(SHARED_B)[k, 0, :, :]
-            return lg.dot(x, y, total, warps=WARPS)
+            x = lg.pick(number(block, k), [a0, a1], A).tile(M, BK)[0, k]
+            return lg.dot(x, b.tile(BK, N)[k, 0], total, instruction="mma.sync")
 
-        lg.pick(block, [c0, c1], C)[0, 0, :, :] = total
+        lg.pick(block, [c0, c1], C)[:, :] = total
 
     return gemm
 
