@@ -108,6 +108,7 @@ class WgmmaModel:
             of 128 bytes.
         zero_us: microseconds in which TMA fills 16 bytes of a row with zeros that are outside of
             the tensor: on an H200, boxes of 64 rows of 128 bytes of which 16 exist took 1.4 µs.
+        zero_row_us: what a row adds to that which is partly outside, if there is one wave of CTAs.
         clipped_us: microseconds for 16 bytes of a tile of C that are outside of it.
         copy_us: microseconds from a TMA copy's issue until its stage can be used.
         copy_wait: the fraction of a step's multiplication that is added to that: a copy begins
@@ -147,6 +148,7 @@ class WgmmaModel:
     quarter_line: float
     straddling_line: float
     zero_us: float
+    zero_row_us: float
     clipped_us: float
     copy_us: float
     copy_wait: float

@@ -102,7 +102,7 @@ def times_of(work: Work, model: WgmmaModel) -> Times:
         w.busy * requests / x.l2_lines_per_us,
         side * requests / x.sm_lines_per_us,
         w.busy * (w.fresh + x.crossing_cost * w.crossing) / x.memory_bytes_per_us,
-        side * w.zeros * x.zero_us,
+        side * (w.zeros * x.zero_us + w.zero_rows * x.zero_row_us),
         w.waited * (x.copy_us + x.copy_wait * np.maximum(tensor, shared)),
         x.reader_us * w.readers,
     )

@@ -40,7 +40,9 @@ class Work:
         readers: CTAs or clusters that read the same line of A, or of B if those are more.
         zeros: segments of 16 bytes that a step fills with zeros, because they are outside of rows
             of A or B that go along m or n.
-        last_zeros: the same of a tile's last step, outside of rows that go along k.
+        zero_rows: rows of a step that are partly such zeros, in a tile at the edge; the launch
+            waits for its CTA if there is only one wave.
+        last_zeros: segments of a tile's last step that are outside of rows that go along k.
         clipped: segments of 16 bytes of a tile that are outside of rows of C.
         busy: CTAs that run at the same time.
         side_by_side: CTAs on the busiest multiprocessor.
@@ -72,6 +74,7 @@ class Work:
     straddling: Numbers
     readers: Numbers
     zeros: Numbers
+    zero_rows: Numbers
     last_zeros: Numbers
     clipped: Numbers
     busy: Numbers
@@ -158,6 +161,7 @@ def work_of(problem: Problem, table: ConfigTable, gpu: GpuSpec) -> Work:
         straddling=lines[3],
         readers=np.maximum(*readers),
         zeros=lines[4],
+        zero_rows=lines[6] * (waves <= 1),
         last_zeros=lines[5],
         clipped=np.where(swap, n * (t.m - m), m * (t.n - n) / t.split_in_cluster)
         * out
@@ -187,12 +191,15 @@ def work_of(problem: Problem, table: ConfigTable, gpu: GpuSpec) -> Work:
 def _requests(problem: Problem, m: Numbers, n: Numbers, t: ConfigTable) -> list[Numbers]:
     """Return the requests of a step: whole, half and quarter lines, straddling ones, and zeros.
 
+    Zeros are segments outside of rows along m or n, those outside of rows along k in the last step,
+    and rows along m or n that are partly outside.
+
     A tile whose k is contiguous has a row for each row of A or column of B. One whose rows run
     along m or n has, for each k, as many segments as its width takes; the swizzle that divides the
     width is a segment.
     """
     size = ELEMENT_BYTES[problem.dtype]
-    found = [np.zeros(len(t)) for _ in range(6)]
+    found = [np.zeros(len(t)) for _ in range(7)]
     missing = np.ceil(problem.k * size / t.k_bytes) * t.k_bytes - problem.k * size
     sides = (
         (m, t.m, t.across, problem.a == "row", problem.k if problem.a == "row" else problem.m),
@@ -210,6 +217,7 @@ def _requests(problem: Problem, m: Numbers, n: Numbers, t: ConfigTable) -> list[
             depth = np.minimum(t.k_bytes / size, problem.k)
             segments = depth * np.ceil(extent * size / width) / sharers
             found[4] += depth * (tile - extent) * size / sharers // SEGMENT_BYTES
+            found[6] += depth * (tile > extent) / sharers
         for column, bytes_ in zip(found, (128, 64, 32), strict=False):
             column += segments * (width == bytes_)
         if is_straddling:
