@@ -38,7 +38,9 @@ def keep_extremes(module: Any) -> None:
             current one.
     """
     for op in list(operations_in(module.operation)):
-        kind = op.results[0].type if op.name in _EXTREMES else None
+        if op.name not in _EXTREMES:
+            continue
+        kind = op.results[0].type
         if isinstance(kind, ir.VectorType) and kind.rank == 1:
             kind = kind.element_type
         if not isinstance(kind, ir.F16Type | ir.BF16Type | ir.F32Type):

@@ -98,7 +98,7 @@ class _Placement:
     def __init__(self, kernel: TileKernel, inside: Sequence[Any]) -> None:
         self._kernel = kernel
         self._accesses = Accesses(kernel, inside)
-        self._relevant: dict[Any, list[Any]] = {}
+        self._relevant = self._relevant_operations(inside)
         self._divergent: dict[Any, bool] = {}
         self._meetings = Meetings()
         self._met: dict[tuple[Access, Access, bool], Meeting] = {}
@@ -108,15 +108,17 @@ class _Placement:
     # The walk.
     def block(self, block: Any, state: _State) -> _State:
         """Return what is pending behind a block that is entered with what is pending in `state`."""
-        if block not in self._relevant:
-            operations = (op.operation for op in block.operations)
-            self._relevant[block] = [op for op in operations if self._is_relevant(op)]
-        for op in self._relevant[block]:
+        for op in self._relevant.get(block, ()):
             state = self._operation(op, state)
         return state
 
-    def _is_relevant(self, op: Any) -> bool:
-        return bool(self._accesses.of(op) or len(op.regions) or op.name in _BARRIERS)
+    def _relevant_operations(self, inside: Sequence[Any]) -> dict[Any, list[Any]]:
+        """Return the operations of each block that accesses or barriers are in, in order."""
+        found: dict[Any, list[Any]] = {}
+        for op in inside:
+            if op.name in _BARRIERS or self._accesses.of(op) or len(op.regions):
+                found.setdefault(op.block, []).append(op)
+        return found
 
     def _operation(self, op: Any, state: _State) -> _State:
         level = self.before.get(op, Meeting.NONE)
