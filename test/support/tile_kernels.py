@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from math import prod
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy as np
 
 from lego_mlir.algebra import Layout
 from lego_mlir.analysis.distributed import DistributedLayout
+from lego_mlir.artifact import Artifact
 from lego_mlir.compiler.driver import Compilation, Options
 from lego_mlir.mlir.context import Source
 from lego_mlir.runtime import run, select
@@ -113,11 +115,17 @@ def compiled(text: str, *, check: bool = False) -> Compilation:
     return Compilation(Source("tiles.mlir", text), Options(check=check))
 
 
+@lru_cache(maxsize=64)
+def artifact_of(text: str, *, check: bool = False) -> Artifact:
+    """Return the artifact of a module's text, compiled once for all orders of the simulator."""
+    return compiled(text, check=check).artifact(assemble=False)
+
+
 def outputs(
     text: str, arguments: Mapping[str, np.ndarray], order: str = "late", *, check: bool = False
 ) -> dict[str, Any]:
     """Return what a kernel leaves in its arguments, by name."""
-    artifact = compiled(text, check=check).artifact(assemble=False)
+    artifact = artifact_of(text, check=check)
     given = {name: x.copy() for name, x in arguments.items()}
     result = run(artifact, given, device=select("sim", order=order))
     return {

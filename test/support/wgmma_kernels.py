@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -132,12 +133,21 @@ module {{
 
     def compilation(self) -> Compilation:
         """Return the compilation of the module by the schedule `wgmma`."""
-        options = Options(schedule="wgmma", parameters=dict(self.parameters))
-        return Compilation(Source("gemm.mlir", self.text()), options)
+        return _compilation(self.text(), self.parameters)
 
     def artifact(self) -> Artifact:
-        """Return the artifact, without machine code."""
-        return self.compilation().artifact(assemble=False)
+        """Return the artifact, without machine code; it is compiled once for all orders."""
+        return _artifact(self.text(), tuple(self.parameters.items()))
+
+
+def _compilation(text: str, parameters: Mapping[str, int]) -> Compilation:
+    options = Options(schedule="wgmma", parameters=dict(parameters))
+    return Compilation(Source("gemm.mlir", text), options)
+
+
+@lru_cache(maxsize=64)
+def _artifact(text: str, parameters: tuple[tuple[str, int], ...]) -> Artifact:
+    return _compilation(text, dict(parameters)).artifact(assemble=False)
 
 
 def check(

@@ -56,9 +56,10 @@ def _multiplied(
     return len(function.classes())
 
 
-@pytest.mark.parametrize("b", ["row", "col"])
-@pytest.mark.parametrize("a", ["row", "col"])
-@pytest.mark.parametrize("c", ["row", "col"])
+@pytest.mark.parametrize(
+    ("a", "b", "c"),  # every pair of orders
+    [("row", "row", "row"), ("row", "col", "col"), ("col", "row", "col"), ("col", "col", "row")],
+)
 def test_orders_of_the_matrices(a: str, b: str, c: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where columns are contiguous TMA needs rows that are multiples; others take `hmma`."""
     monkeypatch.setattr("lego_mlir.kernels.gemm.any_rows.cover.samples", lambda: [MOST_SAMPLED])

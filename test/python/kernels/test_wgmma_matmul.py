@@ -28,6 +28,15 @@ def check(kernel: lg.Kernel) -> None:
     assert comparison.equal, str(comparison)
 
 
+def check_orders(kernel: lg.Kernel) -> None:
+    """Check, in three orders of the simulator, that a kernel computes what NumPy does."""
+    artifact = kernel.compilation().artifact(assemble=False)
+    for order in ("late", "early", "random:1"):
+        comparison = runtime.run(artifact, [], runtime.select("sim", order=order)).comparison
+        assert comparison is not None
+        assert comparison.equal, f"{order}: {comparison}"
+
+
 @pytest.mark.parametrize("c", [Row, Col])
 @pytest.mark.parametrize("b", [Row, Col])
 @pytest.mark.parametrize("a", [Row, Col])
@@ -136,12 +145,11 @@ CLUSTERS = [
 ]
 
 
-@pytest.mark.parametrize("order", ["late", "early", "random:1"])
 @pytest.mark.parametrize(
     ("cluster", "persistent_ctas", "overlap_epilogue"), CLUSTERS, ids=lambda x: str(x)
 )
 def test_clusters_that_do_not_divide_the_tiles(
-    cluster: tuple[int, int], persistent_ctas: int, overlap_epilogue: bool, order: str
+    cluster: tuple[int, int], persistent_ctas: int, overlap_epilogue: bool
 ) -> None:
     """Of 3×3 tiles, those at the edges partial."""
     config = WgmmaConfig(
@@ -153,10 +161,7 @@ def test_clusters_that_do_not_divide_the_tiles(
         overlap_epilogue=overlap_epilogue,
     )
     kernel = matmul(168, 88, 136, config=config, batch=2 if cluster == (2, 2) else None)
-    artifact = kernel.compilation().artifact(assemble=False)
-    comparison = runtime.run(artifact, [], runtime.select("sim", order=order)).comparison
-    assert comparison is not None
-    assert comparison.equal, str(comparison)
+    check_orders(kernel)
 
 
 PING_PONG = [
@@ -178,16 +183,12 @@ PING_PONG = [
 ]
 
 
-@pytest.mark.parametrize("order", ["late", "early", "random:1"])
 @pytest.mark.parametrize(("sizes", "config"), PING_PONG, ids=str)
 def test_consumers_that_compute_tiles_in_turns(
-    sizes: tuple[int, int, int], config: WgmmaConfig, order: str
+    sizes: tuple[int, int, int], config: WgmmaConfig
 ) -> None:
     kernel = matmul(*sizes, config=config, batch=2 if config.cluster == (2, 2) else None)
-    artifact = kernel.compilation().artifact(assemble=False)
-    comparison = runtime.run(artifact, [], runtime.select("sim", order=order)).comparison
-    assert comparison is not None
-    assert comparison.equal, str(comparison)
+    check_orders(kernel)
 
 
 @pytest.mark.parametrize("swap_ab", [False, True])
@@ -235,14 +236,10 @@ def test_raster_groups_of_unequal_size(
     check(kernel)
 
 
-@pytest.mark.parametrize("order", ["late", "early", "random:1"])
 @pytest.mark.parametrize(("k", "split_k"), [(320, 2), (200, 2), (456, 4)])
-def test_split_k_that_does_not_divide_the_iterations(k: int, split_k: int, order: str) -> None:
+def test_split_k_that_does_not_divide_the_iterations(k: int, split_k: int) -> None:
     config = WgmmaConfig((64, 128, 64), 1, 2, split_k=split_k)
-    made = matmul(72, 128, k, config=config).compilation().artifact(assemble=False)
-    comparison = runtime.run(made, [], runtime.select("sim", order=order)).comparison
-    assert comparison is not None
-    assert comparison.equal, str(comparison)
+    check_orders(matmul(72, 128, k, config=config))
 
 
 def test_split_k_that_does_not_divide_the_iterations_of_a_batch() -> None:
@@ -250,15 +247,11 @@ def test_split_k_that_does_not_divide_the_iterations_of_a_batch() -> None:
     check(matmul(64, 64, 168, batch=2, a=OrderBy(RegP([2, 64, 168], [0, 2, 1])), config=config))
 
 
-@pytest.mark.parametrize("order", ["early", "random:1"])
-def test_copies_may_arrive_at_any_time(order: str) -> None:
+def test_copies_may_arrive_at_any_time() -> None:
     config = WgmmaConfig(
         (128, 128, 64), 2, 2, persistent_ctas=2, overlap_epilogue=True, cluster=(2, 1)
     )
-    artifact = matmul(256, 256, 128, config=config).compilation().artifact(assemble=False)
-    comparison = runtime.run(artifact, [], runtime.select("sim", order=order)).comparison
-    assert comparison is not None
-    assert comparison.equal, str(comparison)
+    check_orders(matmul(256, 256, 128, config=config))
 
 
 @pytest.mark.parametrize(("asked", "found"), [(0, [128, 128]), (64, [64, 64]), (256, [256, 256])])

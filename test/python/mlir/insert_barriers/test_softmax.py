@@ -74,4 +74,4 @@ def test_without_one_of_its_barriers_there_is_a_race(
     monkeypatch.setattr(driver, "LOWERING", (*driver.LOWERING, remove))
     arguments, text = softmax(512, 512, 4)
     with pytest.raises(LegoError, match="race"):
-        check(arguments, text)
+        check(arguments, f"{text}// without barrier {number}\n")  # a text is compiled once
