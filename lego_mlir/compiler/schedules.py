@@ -68,6 +68,21 @@ def name_in(op: Any, source: Source) -> str | None:
 
 
 @dataclass(frozen=True)
+class _Parsed:
+    """The script of a schedule.
+
+    Attributes:
+        script: its text.
+        library: its module.
+        sequences: the named sequences of the module that the compiler runs.
+    """
+
+    script: Source
+    library: Any
+    sequences: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
 class Schedule:
     """A schedule on its way through one compilation.
 
@@ -93,6 +108,7 @@ class Schedule:
     keep: bool = False
     kept: list[tuple[str, str]] = field(default_factory=list)
     used_parameters: dict[str, int] = field(default_factory=dict)
+    _parsed: dict[Any, _Parsed] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def has(self, entry: str, context: Any) -> bool:
         """Return whether the schedule has a named sequence.
@@ -100,11 +116,7 @@ class Schedule:
         Raises:
             LegoError: it does not parse, or has none of the sequences.
         """
-        script = read(self.name)
-        load_transform_dialect(context)
-        library = parse(script, context)
-        with context:
-            return entry in _sequences(library, script)
+        return entry in self._in_context(context).sequences
 
     def apply(self, module: Any, entry: str, layouts: Layouts) -> bool:
         """Run the named sequence `entry` on a module, in place; return whether there is one.
@@ -118,26 +130,39 @@ class Schedule:
             LegoError: it does not parse, has none of the sequences, has a pass that may not run, or
                 a step of it fails.
         """
-        script = read(self.name)
-        load_transform_dialect(module.context)
-        library = parse(script, module.context)
+        parsed = self._in_context(module.context)
+        if entry not in parsed.sequences:
+            return False
+        script, sequence = parsed.script, parsed.sequences[entry]
         with module.context, ir.Location.unknown():
-            sequences = _sequences(library, script)
-            self._check_parameters(library, script)
-            _check_passes(library, script)
-            if entry not in sequences:
-                return False
             if self.keep:
-                _keep_every_step(sequences[entry])
+                _keep_every_step(sequence)
             with (
                 run_in(self._pass_context(layouts, script)),
                 mlir_errors(self.source, f"the schedule '{self.name}' failed", script),
             ):
                 interpreter = transform_interpreter()
                 interpreter.apply_named_sequence(
-                    module.operation, sequences[entry], library.operation
+                    module.operation, sequence, parsed.library.operation
                 )
         return True
+
+    def _in_context(self, context: Any) -> _Parsed:
+        """Return the script in a context, read once for all of its sequences.
+
+        Raises:
+            LegoError: as `apply`.
+        """
+        if self.keep or context not in self._parsed:  # steps that keep texts are put into it
+            script = read(self.name)
+            load_transform_dialect(context)
+            library = parse(script, context)
+            with context, ir.Location.unknown():
+                sequences = _sequences(library, script)
+                self._check_parameters(library, script)
+                _check_passes(library, script)
+            self._parsed[context] = _Parsed(script, library, sequences)
+        return self._parsed[context]
 
     def _check_parameters(self, library: Any, script: Source) -> None:
         """Refuse values for parameters that the schedule does not have."""
