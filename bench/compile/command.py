@@ -13,8 +13,8 @@ less, and of the ratios.
 Modules are compiled to bytecode once, as in an installation, even if PYTHONDONTWRITEBYTECODE is
 set: a checkout would spend half a second on that in each process.
 
-The second form compiles the library's GEMM kernels inside one process, see
-`bench.compile.variants`. With -o the results are written as JSON lines.
+The second form compiles the library's kernels inside one process, see `bench.compile.variants`,
+in processor time. With -o the results are written as JSON lines.
 """
 
 from __future__ import annotations

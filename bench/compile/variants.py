@@ -1,14 +1,15 @@
-"""Compile time of GEMM kernels by compiler stage, inside a Python process.
+"""Compile time of the library's kernels by compiler stage, inside a Python process.
 
-Each variant is a GEMM kernel of the library. As on its first call, it is built from layouts,
-traced, scheduled, lowered to PTX and assembled: always a new kernel in a new MLIR context.
+Each variant is a kernel of the library. As on its first call, it is built from layouts, traced,
+scheduled, lowered to PTX and assembled: always a new kernel in a new MLIR context.
 Three states are distinguished:
 
 cold    the first compilation of a process, with all that it imports
 warm    kernels have been compiled before, and all caches of the compiler have been cleared since
 again   the same kernel has been compiled before, and the caches are kept
 
-Times are wall-clock milliseconds. Compilation is strict: spills and serialized wgmma are errors.
+Times are milliseconds of the processor, those of ptxas included, which other work on the machine
+disturbs less than those of a clock. Compilation is strict: spills and serialized wgmma are errors.
 """
 
 from __future__ import annotations
@@ -17,27 +18,40 @@ import gc
 import json
 import os
 import platform
+import resource
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from importlib import metadata
 from itertools import pairwise
 from pathlib import Path
-from time import perf_counter
+from time import process_time
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 
-VARIANTS: Mapping[str, tuple[tuple[int, int, int], str, str | None]] = {
-    "f16_1024": ((1024, 1024, 1024), "f16", None),
-    "f16_2048": ((2048, 2048, 2048), "f16", None),
-    "f16_4096": ((4096, 4096, 4096), "f16", None),
-    "f16_64x4096x4096": ((64, 4096, 4096), "f16", None),
-    "f16_128x7168x16384": ((128, 7168, 16384), "f16", None),
-    "e4m3_4096_nt": ((4096, 4096, 4096), "f8E4M3FN", None),
-    "f16_4096_hmma": ((4096, 4096, 4096), "f16", "hmma"),
+VARIANTS: Mapping[str, tuple[str, tuple[Any, ...], Mapping[str, Any]]] = {
+    "f16_512": ("matmul", (512, 512, 512, "f16"), {}),
+    "f16_1024": ("matmul", (1024, 1024, 1024, "f16"), {}),
+    "f16_2048": ("matmul", (2048, 2048, 2048, "f16"), {}),
+    "f16_4096": ("matmul", (4096, 4096, 4096, "f16"), {}),
+    "f16_64x4096x4096": ("matmul", (64, 4096, 4096, "f16"), {}),
+    "f16_128x7168x16384": ("matmul", (128, 7168, 16384, "f16"), {}),
+    "e4m3_4096_nt": ("matmul", (4096, 4096, 4096, "f8E4M3FN"), {"b": (4096, 4096)}),
+    "f16_4096_hmma": ("matmul", (4096, 4096, 4096, "f16"), {"schedule": "hmma"}),
+    "attention_128": ("attention", (2, 8192, 8192, 16, 128), {}),
+    "attention_128_causal": ("attention", (2, 8192, 8192, 16, 128), {"causal": True}),
+    "attention_64_causal": ("attention", (2, 8192, 8192, 32, 64), {"causal": True}),
+    "attention_decode": ("attention", (16, 1, 8192, 32, 128), {"heads_kv": 8}),
+    "rmsnorm_4096x16384": ("rmsnorm", (4096, 16384, "bf16"), {}),
+    "softmax_1024x131072": ("softmax", (1024, 131072, "bf16"), {}),
+    "cross_entropy_4096x32000": ("cross_entropy", (4096, 32000, "bf16"), {}),
+    "layernorm_backward_1024x65536": ("layernorm_backward", (1024, 65536, "f32"), {}),
+    "permute_32x96x56x56_0231": ("permute", ((32, 96, 56, 56), (0, 2, 3, 1), "f32"), {}),
+    "permute_6x5x64x20x33_42031": ("permute", ((6, 5, 64, 20, 33), (4, 2, 0, 3, 1), "f32"), {}),
 }
-"""m, n, k, element type and schedule of each case; `None` if the library chooses the schedule."""
+"""The function of `lego_mlir.kernels`, its arguments and options; B of these sizes is by columns.
+The library chooses what is not given, for the target."""
 
 STAGES = ("layouts", "index", "nvvm", "ptx", "cubin")
 """The timed stages: kernel and module from layouts; the schedule and index expressions; the nvvm
@@ -49,23 +63,27 @@ Times = dict[str, float]
 
 def compile_variant(name: str, target: str) -> tuple[Times, dict[str, Any]]:
     """Compile a variant; return the times of the stages and facts about the kernel."""
-    start = perf_counter()
+    start = _seconds()
+    from lego_mlir import kernels
     from lego_mlir.algebra import Col, OrderBy
     from lego_mlir.compiler.driver import Options
     from lego_mlir.hardware.targets import Target
-    from lego_mlir.kernels import matmul
     from lego_mlir.mlir.context import new_context
 
     new_context()  # which loads MLIR
-    (m, n, k), dtype, schedule = VARIANTS[name]
-    clock = [perf_counter()]
-    b = OrderBy(Col(k, n)) if dtype.startswith("f8") else None
-    kernel = matmul(m, n, k, dtype, b=b, schedule=schedule, target=target)
+    function, arguments, given = VARIANTS[name]
+    clock = [_seconds()]
+    options = dict(given)
+    if "b" in options:
+        options["b"] = OrderBy(Col(*options["b"]))
+    if function in ("matmul", "attention"):
+        options["target"] = target
+    kernel = getattr(kernels, function)(*arguments, **options)
     compilation = kernel.compilation(Options(target=Target.parse(target), strict=True))
-    clock.append(perf_counter())
+    clock.append(_seconds())
     for stage in ("scheduled", "nvvm", "ptx", "cubin"):
         made = getattr(compilation, stage)
-        clock.append(perf_counter())
+        clock.append(_seconds())
     ends = pairwise(clock)
     times = {"imports": clock[0] - start}
     times |= {stage: end - begin for stage, (begin, end) in zip(STAGES, ends, strict=True)}
@@ -77,6 +95,12 @@ def compile_variant(name: str, target: str) -> tuple[Times, dict[str, Any]]:
         "cubin_bytes": len(made.code),
     }
     return {stage: 1e3 * seconds for stage, seconds in times.items()}, facts
+
+
+def _seconds() -> float:
+    """Return the processor time of this process and of those that it has waited for."""
+    children = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return process_time() + children.ru_utime + children.ru_stime
 
 
 def warm(names: Sequence[str], target: str, rounds: int) -> dict[str, dict[str, Any]]:

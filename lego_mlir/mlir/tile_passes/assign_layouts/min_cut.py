@@ -63,7 +63,7 @@ class Cuts:
             onward: where to go on from each node. What leads nowhere is taken out.
         """
         path: list[tuple[NodeName, NodeName]] = []
-        at = SOURCE
+        at: NodeName = SOURCE
         while at != SINK:
             heads = onward[at]
             while heads and self._left[at][heads[-1]] == 0:
