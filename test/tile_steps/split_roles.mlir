@@ -33,7 +33,7 @@
 
 // WARPS:      error: 'lego.role' of the warps 4 to 5 sets their registers
 
-// Each role waits for earlier launches, when the rings are there.
+// Each role waits for earlier launches, when the rings are there; the next one begins before, as all CTAs run.
 // EARLY:      "lego.make_ring"
 // EARLY-NOT:  nvvm.griddepcontrol
 // EARLY:      "lego.role"

@@ -69,6 +69,11 @@ def guarding_loop(branch: Any, condition: Any) -> Any | None:
     return next((x for x in loops if variable == _variable(x) and low == x.operands[0]), None)
 
 
+def open_conditions(branch: Any) -> list[Any]:
+    """Return the conditions of a branch that are no guards by loops around it."""
+    return [c for c in conditions(branch) if guarding_loop(branch, c) is None]
+
+
 def is_guarded_by(op: Any, loop: Any) -> bool:
     """Return whether the first iteration of a loop does not execute an operation in it."""
     for around in _around(op):

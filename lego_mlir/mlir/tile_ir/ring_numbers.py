@@ -39,9 +39,8 @@ from lego_mlir.mlir.tile_ir.iterations import (
     BRANCH,
     LOOP,
     compared,
-    conditions,
-    guarding_loop,
     is_guarded_by,
+    open_conditions,
     runs_at_least,
 )
 from lego_mlir.mlir.tile_ir.kernels import TileKernel
@@ -145,8 +144,7 @@ class RingNumbers:
         return {**state, kind: construct.add(number, 1)}
 
     def _branch(self, op: Any, state: State) -> State:
-        open_conditions = _open_conditions(op)
-        if not open_conditions:
+        if not open_conditions(op):
             return self._block(op.regions[0].blocks[0], state)
         limit = self._limit(op)
         if limit is not None:
@@ -166,7 +164,7 @@ class RingNumbers:
     def _limit(self, branch: Any) -> tuple[Int, Int] | None:
         """Return a and b of a branch that is taken where a < b, if it has no other way."""
         others = branch.regions[1].blocks
-        listed = _open_conditions(branch)
+        listed = open_conditions(branch)
         numbers = compared(listed[0]) if len(listed) == 1 else None
         if numbers is None or any(len(block.operations) > 1 for block in others):
             return None
@@ -296,11 +294,6 @@ class RingNumbers:
         if limit is None:
             return number
         return self._at_most(*limit, construct.sub(number, limit[0]))
-
-
-def _open_conditions(branch: Any) -> list[Any]:
-    """Return the conditions of a branch that are no guards of loops around it."""
-    return [c for c in conditions(branch) if guarding_loop(branch, c) is None]
 
 
 def _at(number: Int, values: dict[Sym, Int]) -> Int:

@@ -10,8 +10,8 @@ func.func @matmul(%a: memref<32768xf8E4M3FN> {lego.layout = #A, lego.alignment =
   %threads = arith.constant 128 : index
   gpu.launch blocks(%bx, %by, %bz) in (%gx = %two, %gy = %one, %gz = %one)
              threads(%tx, %ty, %tz) in (%sx = %threads, %sy = %one, %sz = %one) {
-    nvvm.griddepcontrol launch_dependents
     nvvm.griddepcontrol wait
+    nvvm.griddepcontrol launch_dependents
     %c0 = arith.constant 0 : index
     %c1 = arith.constant 1 : index
     %c4 = arith.constant 4 : index

@@ -3,9 +3,10 @@
     %stage = %n mod stages
     %parity = %n / stages mod 2
 
-If the stages are a power of two, these are bits of the number. Else loops carry them from one
-iteration to the next: it takes several dependent multiplications to divide, for which all threads
-would wait before they even look at a barrier.
+If the stages are a power of two, these are bits of the number, unless that is divided by another
+one, as of a loop with such a stride. Else loops carry them from one iteration to the next: it takes
+several dependent multiplications to divide, for which all threads would wait before they even look
+at a barrier.
 
     scf.for %i = 0 to %trips iter_args(%stage = 0, %parity = 0) {
       wait(full of %stage, %parity)
@@ -20,19 +21,30 @@ only: nothing uses their parities, which are removed later.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from typing import Any
 
-from lego_mlir.index import Sym, construct, symbols
+from lego_mlir.index import construct
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.modules import named_attributes
+from lego_mlir.mlir.tile_ir.iterations import (
+    BRANCH,
+    LOOP,
+    is_guarded_by,
+    open_conditions,
+)
 from lego_mlir.mlir.tile_ir.kernels import TileKernel
 from lego_mlir.mlir.tile_ir.scalars import Scalars
+from lego_mlir.mlir.tile_passes.lower_pipelines.loop_numbers import (
+    arguments_of,
+    body_of,
+    is_of_bits,
+    rebuilt,
+    step_of,
+)
 from lego_mlir.mlir.tile_passes.lower_tiles import build
-
-_LOOP, _BRANCH = "scf.for", "scf.if"
 
 
 @dataclass(frozen=True)
@@ -80,9 +92,11 @@ class _Carried:
 
     Attributes:
         number: the number, in the loop's body.
-        before: what it is as the loop begins, in front of the loop.
+        before: what it is as the loop begins, in front of the loop; in its second iteration if the
+            first one does not use it, where it may be negative.
         step: what each iteration adds.
         stages: of the ring.
+        ahead: how much further the position is in the first iteration than that of `before`.
         position: that of the number, once the loop carries it.
     """
 
@@ -90,6 +104,7 @@ class _Carried:
     before: Any
     step: int
     stages: int
+    ahead: int
     position: Position | None = None
 
 
@@ -131,18 +146,22 @@ class Positions:
     # What loops carry.
     def _request(self, op: Any, number: Any, stages: int) -> None:
         """Note that the loops around an operation carry the position of a number, if they can."""
-        is_of_bits = stages & (stages - 1) == 0
-        loop = None if is_of_bits else self._loop_of(op, number)
+        loop = None if is_of_bits(number, stages) else self._loop_of(op, number)
         if loop is None or self._known(loop, number, stages) is not None:
             return
-        step = _step(loop, number)
+        step = step_of(loop, number)
         if step is None:
             return
-        arguments = list(_body(loop).arguments)
-        entering = [loop.operands[0], *list(loop.operands)[3:]]
+        arguments = list(body_of(loop).arguments)
+        low, _, stride, *entering = list(loop.operands)
+        is_late = is_guarded_by(op, loop)
+        if is_late and arguments_of(number) & set(arguments[1:]):
+            return
         with ir.InsertionPoint(loop), loop.location:
-            before = _rebuilt(number, loop, dict(zip(arguments, entering, strict=True)))
-        self._carried.setdefault(loop, []).append(_Carried(number, before, step, stages))
+            first = build.binary("addi", low, stride) if is_late else low
+            before = rebuilt(number, loop, dict(zip(arguments, [first, *entering], strict=True)))
+        ahead = -step % (2 * stages) if is_late else 0
+        self._carried.setdefault(loop, []).append(_Carried(number, before, step, stages, ahead))
         self._request(loop, before, stages)
 
     def _loop_of(self, op: Any, number: Any, *, in_branches: bool = False) -> Any | None:
@@ -154,10 +173,12 @@ class Positions:
             in_branches: whether the loop may be around a branch with the operation. What few
                 iterations use is not worth carrying, but may be near what a loop carries.
         """
-        arguments = _arguments(number)
+        arguments = arguments_of(number)
         around = op.parent.operation
-        while around != self._kernel.launch and (in_branches or around.name != _BRANCH):
-            if around.name == _LOOP and arguments & set(_body(around).arguments):
+        while around != self._kernel.launch and (
+            in_branches or around.name != BRANCH or not open_conditions(around)
+        ):
+            if around.name == LOOP and arguments & set(body_of(around).arguments):
                 return around
             around = around.parent.operation
         return None
@@ -169,15 +190,18 @@ class Positions:
         """Replace a loop, those around which carry what they can, by one that carries positions."""
         noted = self._carried.pop(loop)
         with ir.InsertionPoint(loop), loop.location:
-            begin = [self.of(loop, each.before, each.stages) for each in noted]
+            begin = [
+                self.of(loop, each.before, each.stages).moved(each.ahead, each.stages)
+                for each in noted
+            ]
         made, values = _with_arguments(
             loop,
             [x for at in begin for x in (at.stage, at.parity)],
             [bound for each in noted for bound in (each.stages, 0)],
         )
-        carried = list(_body(made).arguments)[-2 * len(noted) :]
+        carried = list(body_of(made).arguments)[-2 * len(noted) :]
         positions = [Position(*carried[k : k + 2]) for k in range(0, len(carried), 2)]
-        *_, end = _body(made).operations
+        *_, end = body_of(made).operations
         with ir.InsertionPoint(end), loop.location:
             following = [
                 at.moved(each.step, each.stages) for each, at in zip(noted, positions, strict=True)
@@ -189,17 +213,14 @@ class Positions:
         end.operation.erase()
         loop.erase()
         self._carried[made] = [
-            _Carried(each.number, each.before, each.step, each.stages, at)
-            for each, at in zip(noted, positions, strict=True)
+            replace(each, position=at) for each, at in zip(noted, positions, strict=True)
         ]
         self._carried = {
             op: [
-                _Carried(
-                    values.get(each.number, each.number),
-                    values.get(each.before, each.before),
-                    each.step,
-                    each.stages,
-                    each.position,
+                replace(
+                    each,
+                    number=values.get(each.number, each.number),
+                    before=values.get(each.before, each.before),
                 )
                 for each in found
             ]
@@ -207,66 +228,11 @@ class Positions:
         }
 
 
-def _body(loop: Any) -> Any:
-    return loop.regions[0].blocks[0]
-
-
 def _bounded(stage: Any, stages: int) -> Any:
     """Build an index with the bound that is known of it."""
     bounded = build.binary("andi", stage, stage)
     bounded.owner.attributes[dialect.BOUNDS] = dialect.bounds_attribute([stages])
     return bounded
-
-
-def _arguments(number: Any) -> set[Any]:
-    """Return the arguments of blocks that a number is computed from."""
-    found, pending = set(), [number]
-    while pending:
-        value = pending.pop()
-        if isinstance(value, ir.BlockArgument):
-            found.add(value)
-        else:
-            pending.extend(value.owner.operands)
-    return found
-
-
-def _step(loop: Any, number: Any) -> int | None:
-    """Return what each iteration of a loop adds to a number; `None` if that is not known."""
-    read = Scalars()
-    now = read(number)
-    variable, *carried = _body(loop).arguments
-    *_, end = _body(loop).operations
-    yielded = map(read, end.operands)
-    following = dict(zip(map(read, carried), yielded, strict=True))
-    following[read(variable)] = construct.add(read(variable), read(loop.operands[2]))
-    known: Mapping[Sym, Any] = {s: x for s, x in following.items() if isinstance(s, Sym)}
-    changing = symbols(now) - set(known)
-    if any(_is_inside(read.values[s], loop) for s in changing):
-        return None
-    step = construct.sub(construct.substitute(now, known), now)
-    return step if isinstance(step, int) else None
-
-
-def _is_inside(value: Any, loop: Any) -> bool:
-    """Return whether a value is made in a loop."""
-    is_argument = isinstance(value, ir.BlockArgument)
-    around = value.owner.owner.operation if is_argument else value.owner.operation
-    while around is not None and around != loop:
-        around = around.parent and around.parent.operation
-    return around is not None
-
-
-def _rebuilt(value: Any, loop: Any, values: dict[Any, Any]) -> Any:
-    """Build a scalar of a loop again, with the values of the loop's arguments."""
-    if value in values or not _is_inside(value, loop):
-        return values.get(value, value)
-    op = value.owner.operation
-    operands = [_rebuilt(x, loop, values) for x in op.operands]
-    copy = op.clone()
-    for k, operand in enumerate(operands):
-        copy.operands[k] = operand
-    values.update(zip(op.results, copy.results, strict=True))
-    return values[value]
 
 
 def _with_arguments(
@@ -288,20 +254,20 @@ def _with_arguments(
     kinds = [*(x.type for x in loop.results), *(x.type for x in entering)]
     with ir.InsertionPoint(loop), loop.location:
         made = ir.Operation.create(
-            _LOOP,
+            LOOP,
             results=kinds,
             operands=[*loop.operands, *entering],
             attributes=attributes,
             regions=1,
         )
-    types = [_body(loop).arguments[0].type, *kinds]
+    types = [body_of(loop).arguments[0].type, *kinds]
     body = made.regions[0].blocks.append(*types, arg_locs=[loop.location] * len(types))
     with ir.InsertionPoint(body), loop.location:
         here = ir.Operation.create("gpu.barrier")  # operations move before it
-    for op in [each.operation for each in _body(loop).operations]:
+    for op in [each.operation for each in body_of(loop).operations]:
         op.move_before(here)
     here.erase()
-    old = [*_body(loop).arguments, *loop.results]
+    old = [*body_of(loop).arguments, *loop.results]
     new = [*list(body.arguments)[: 1 + len(loop.results)], *made.results]
     values = dict(zip(old, new, strict=False))
     for value, other in values.items():

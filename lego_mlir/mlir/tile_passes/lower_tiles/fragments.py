@@ -1,13 +1,14 @@
 """Fragments: the elements of a tile that one thread holds, in parts.
 
 A part is a vector of `part_width` elements, or a single element. A tile is never one wide vector:
-LLVM's time grows faster than the width of vectors, and the machine has none.
+LLVM's time grows faster than the width of vectors, and the machine has none. Accumulators of
+`wgmma` are elements, which no part is made of before something reads it: most of them go on to the
+next `wgmma` as they are.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from math import gcd
 from typing import Any
@@ -15,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from lego_mlir.analysis.distributed import REPLICA, DistributedLayout, Place
+from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.tile_passes.lower_tiles import build
 
 _MOST = 4
@@ -32,17 +34,26 @@ def part_width(layout: DistributedLayout) -> int:
     return gcd(layout.registers, _MOST)
 
 
-@dataclass(frozen=True)
 class Fragment:
     """What one thread holds of a tile.
 
-    Attributes:
+    Args:
         layout: of the tile.
         parts: the values, in the order of registers, `part_width(layout)` registers each.
+
+    Attributes:
+        layout: of the tile.
     """
 
-    layout: DistributedLayout
-    parts: tuple[Any, ...]
+    def __init__(self, layout: DistributedLayout, parts: tuple[Any, ...]) -> None:
+        self.layout = layout
+        self._parts: tuple[Any, ...] | None = parts
+
+    @property
+    def parts(self) -> tuple[Any, ...]:
+        """The values, in the order of registers, `part_width(layout)` registers each."""
+        assert self._parts is not None  # it is not made of elements
+        return self._parts
 
     @property
     def element(self) -> Any:
@@ -80,6 +91,44 @@ class Fragment:
                     made[key] = build.from_elements([elements[r] for r in key])
             parts.append(made[key])
         return Fragment(layout, tuple(parts))
+
+
+class ElementsFragment(Fragment):
+    """A fragment of single elements, whose parts are built behind these when they are needed.
+
+    Args:
+        layout: of the tile.
+        elements: register by register, results of operations of one block or its arguments.
+    """
+
+    def __init__(self, layout: DistributedLayout, elements: Sequence[Any]) -> None:
+        super().__init__(layout, ())
+        self._parts = None
+        self._elements = tuple(elements)
+
+    @property
+    def parts(self) -> tuple[Any, ...]:
+        """The values, in the order of registers, `part_width(layout)` registers each."""
+        if self._parts is None:
+            last = self._elements[-1]
+            is_argument = isinstance(last, ir.BlockArgument)
+            point = ir.InsertionPoint
+            with point.at_block_begin(last.owner) if is_argument else point.after(last.owner):
+                self._parts = of_elements(self.layout, self._elements).parts
+        return self._parts
+
+    @property
+    def element(self) -> Any:
+        """The type of an element."""
+        return self._elements[0].type
+
+    def elements(self) -> list[Any]:
+        """Return the elements, register by register."""
+        return list(self._elements)
+
+    def renamed(self, layout: DistributedLayout) -> Fragment:
+        """Return the fragment of a layout that has the same registers under other indices."""
+        return ElementsFragment(layout, self._elements)
 
 
 def part_type(layout: DistributedLayout, element: Any) -> Any:

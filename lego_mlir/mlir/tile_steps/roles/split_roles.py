@@ -28,20 +28,24 @@ bounds are computed from, which must be scalars. `producer_warps` more warps are
 are put into rings to be stored, one of these warps has the role "storer", which waits for them and
 stores them. If tiles of rings are put into other rings, `converter_warps` of them have the role
 "converter", which does that.
+Each role waits by itself for the launch before. If all CTAs run at once, the next launch may begin
+before that: its CTAs take nothing from those of this one.
 `producer_registers` and `consumer_registers` are operands of setmaxnreg; 0 for none.
 """
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 from lego_mlir.hardware.limits import WARP_THREADS
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.dialect import pipeline_operations as pipelines
+from lego_mlir.mlir.lowering.indices.index_reader import launch_sizes
 from lego_mlir.mlir.modules import operations_in
 from lego_mlir.mlir.schedule.transform_step import TransformStep, transform
-from lego_mlir.mlir.tile_ir.kernels import TileKernel
+from lego_mlir.mlir.tile_ir.kernels import TileKernel, constant_size
 from lego_mlir.mlir.tile_ir.types import is_shared_tile
 from lego_mlir.mlir.tile_steps.kernels import body_of, kernels_of, operations_of, set_size
 from lego_mlir.mlir.tile_steps.roles.role_slices import RoleSlice
@@ -49,6 +53,9 @@ from lego_mlir.mlir.tile_steps.scalars import is_scalar
 
 _OF_EACH = "nvvm.griddepcontrol"
 """What each role does for itself, so that earlier launches end while barriers are set up."""
+
+_AT_ONCE = 132
+"""CTAs that run at once, at most: the multiprocessors of an H200."""
 
 _CONVERTER = "converter"
 
@@ -115,6 +122,8 @@ def _split(
         with ir.InsertionPoint(operations_of(body_of(role))[-1]):
             RoleSlice(step, body_of(consuming), kept).build()
     of_each = [op for op in listed if op.name == _OF_EACH]
+    if _runs_at_once(kernel):
+        of_each.sort(key=_waits)
     for role in (consuming, *roles):
         with ir.InsertionPoint.at_block_begin(body_of(role)):
             for op in of_each:
@@ -126,6 +135,17 @@ def _split(
     with launch.location:
         i64 = ir.IntegerType.get_signless(64)
         launch.attributes[dialect.TILE_WARPS] = ir.IntegerAttr.get(i64, tile_warps)
+
+
+def _runs_at_once(kernel: TileKernel) -> bool:
+    """Return whether each CTA of a launch has a multiprocessor of its own."""
+    sizes = [constant_size(size) for size in launch_sizes(kernel.launch)[:3]]
+    return None not in sizes and prod(size or 1 for size in sizes) <= _AT_ONCE
+
+
+def _waits(op: Any) -> bool:
+    """Return whether a nvvm.griddepcontrol is the wait for the launch before."""
+    return "wait" in str(op.attributes["kind"])
 
 
 def _moved(inside: list[Any]) -> dict[str, list[Any]]:

@@ -36,7 +36,7 @@ from lego_mlir.mlir.tile_ir.operations import CONSTANT
 from lego_mlir.mlir.tile_ir.types import bytes_of
 from lego_mlir.mlir.tile_passes.lower_tiles import build
 from lego_mlir.mlir.tile_passes.lower_tiles.dots.words import to_words
-from lego_mlir.mlir.tile_passes.lower_tiles.fragments import Fragment, of_elements
+from lego_mlir.mlir.tile_passes.lower_tiles.fragments import ElementsFragment, Fragment
 from lego_mlir.mlir.tile_passes.lower_tiles.shared_tiles import SharedTile
 from lego_mlir.mlir.tile_passes.lower_tiles.threads import Threads
 
@@ -75,7 +75,7 @@ def lower_warpgroup_dot(
     ]
     sums = None if is_zero(op.operands[2]) else accumulator.elements()
     found = wgmma.Group(dot.instruction, columns)(accumulators, sums, pending)
-    return of_elements(accumulator.layout, found)
+    return ElementsFragment(accumulator.layout, found)
 
 
 def lower_dot_wait(op: Any, accumulator: Fragment, operand: Fragment | None) -> Fragment:
@@ -99,7 +99,7 @@ def lower_dot_wait(op: Any, accumulator: Fragment, operand: Fragment | None) -> 
         is_copied=OUTLIVES in op.attributes,
         operands=() if operand is None else to_words(operand.parts, 8 * bytes_of(operand.element)),
     )
-    return of_elements(accumulator.layout, found)
+    return ElementsFragment(accumulator.layout, found)
 
 
 def is_zero(tile: Any) -> bool:
