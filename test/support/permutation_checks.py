@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from lego_mlir import runtime
+from lego_mlir import Kernel, runtime
 from lego_mlir.kernels import permute
 
 DTYPES = {"i8": np.int8, "f16": np.float16, "f32": np.float32, "f64": np.float64}
@@ -19,12 +19,16 @@ def check(
     axes: tuple[int, ...],
     dtype: str,
     order: str = "random:1",
+    made: Kernel | None = None,
     **options: Any,
 ) -> None:
-    """Compare a kernel in the simulator with NumPy; the output is poisoned before."""
+    """Compare a kernel, that of `permute` if none is given, with NumPy in the simulator.
+
+    The output is poisoned before.
+    """
     x = (np.arange(prod(shape)) % 2039).reshape(shape).astype(DTYPES[dtype])
     y = np.full([shape[k] for k in axes], -1, DTYPES[dtype])
-    artifact = permute(shape, axes, dtype, **options).compile(check=True)
+    artifact = (made or permute(shape, axes, dtype, **options)).compile(check=True)
     runtime.launch(artifact, x, y, device=runtime.select("sim", order=order))
     np.testing.assert_array_equal(y, x.transpose(axes))
 

@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 from typing import Any
 
 from lego_mlir.algebra import OrderBy, Row
 from lego_mlir.hardware.limits import BANK_BYTES, BANK_LINE_BYTES, WARP_THREADS
-from lego_mlir.kernels.permute.accesses import Accesses, ctas_at_a_time
+from lego_mlir.kernels.permute.accesses import (
+    OF_TILES,
+    OF_WORDS,
+    Accesses,
+    ctas_at_a_time,
+)
 from lego_mlir.kernels.permute.by_words.config import (
     WordConfig,
     reading_of,
     shared_units,
     sides_of,
+    tiled_modes,
 )
 from lego_mlir.kernels.permute.by_words.traversal import Traversal
 from lego_mlir.kernels.permute.config import CopyConfig, TileConfig
 from lego_mlir.kernels.permute.problem import Mode, PermuteProblem, count_tiles
-from lego_mlir.kernels.permute.run_heuristic import touched
 from lego_mlir.kernels.permute.runs import RunConfig, Side, find_padding, warps_of
+from lego_mlir.kernels.permute.tiles import Tiles
 from lego_mlir.kernels.permute.walks import Walk
 
 _ONCE, _UNIT, _DIGIT, _STORED, _STEP, _CUT = 60, 8, 6, 1.5, 4, 40
@@ -39,7 +45,7 @@ def count_words(problem: PermuteProblem, config: WordConfig, unit_bytes: int) ->
     """
     source, target = sides_of(problem, config)
     reading = reading_of(source, config)
-    writing = target.traversal(target.whole, config.threads)
+    writing = target.traversal(target.stored, config.threads)
     assert reading is not None
     assert writing is not None
     loads, stores = _requests(reading), _requests(writing)
@@ -51,17 +57,15 @@ def count_words(problem: PermuteProblem, config: WordConfig, unit_bytes: int) ->
     instructions: float = (_warps(reading) + _warps(writing)) * _ONCE
     instructions += _warps(reading) * config.word * of_unit
     instructions += loads * (_STEP + _STORED * config.word) + stores * _STEP
-    if not target.is_aligned:
+    if config.sector == 1 and not target.is_aligned:
         ends = target.traversal(2 * (config.word - 1), config.threads)
         assert ends is not None
         stores += _requests(ends)
         wavefronts += _requests(ends)
         instructions += _warps(ends) * _ONCE + _requests(ends) * _STEP
-    pairs = [(m.size, t) for m, t in zip(problem.modes, config.tile, strict=True)]
-    whole = prod(n // t / count_tiles(n, t) for n, t in pairs)
-    instructions += (1 - whole) * stores * _CUT
+    modes = tiled_modes(problem, config.tile, config.sector)
     requests = loads + stores
-    tiles = _Tiles(problem, config.tile, config.unit, unit_bytes)
+    tiles = Tiles(problem, config.tile, config.unit, unit_bytes, tuple(modes), config.sector)
     found = tiles.accesses(
         requests,
         wavefronts,
@@ -72,11 +76,29 @@ def count_words(problem: PermuteProblem, config: WordConfig, unit_bytes: int) ->
             shared_units(target.side, config.pitches, config.word) * unit_bytes,
         ),
         apart=tiles.apart,
+        prices=OF_WORDS,
     )
-    # Tiles overlap where others are cut.
-    read, written = found.read * tiles.covered, found.written * tiles.covered
+    instructions += found.special * stores * _CUT
     instructions *= found.requests / requests
-    return replace(found, read=read, written=written, masked=True, instructions=instructions)
+    return replace(found, instructions=instructions)
+
+
+def count_roughly(
+    problem: PermuteProblem, tile: tuple[int, ...], sector: int, threads: int, unit_bytes: int
+) -> Accesses:
+    """Return what a permutation by words moves, and how long its CTAs take, but no accesses.
+
+    Args:
+        problem: the permutation of units.
+        tile: units of each mode.
+        sector: as of `WordConfig`.
+        threads: of a CTA.
+        unit_bytes: bytes of a unit.
+    """
+    tiles = Tiles(problem, tile, 1, unit_bytes, tuple(tiled_modes(problem, tile, sector)), sector)
+    units = prod(tile) / threads
+    ctas = ctas_at_a_time(threads, units * unit_bytes, prod(tile) * unit_bytes)
+    return tiles.accesses(0, 0, steps=units, ctas=ctas, apart=tiles.apart, prices=OF_WORDS)
 
 
 def count_tiles_of_two_modes(
@@ -85,7 +107,7 @@ def count_tiles_of_two_modes(
     """Return the accesses of a permutation by tiles of two modes, which do not meet in banks."""
     special = {problem.read: config.across, problem.written: config.down}
     tile = tuple(special.get(mode, 1) for mode in problem.modes)
-    tiles = _Tiles(problem, tile, 1, element_bytes)
+    tiles = Tiles(problem, tile, 1, element_bytes)
     # Warps have nothing to do whose rows are beyond the end; others access part of a row.
     across, down = _cover(problem.read, config.across), _cover(problem.written, config.down)
     elements = tiles.warps
@@ -104,6 +126,7 @@ def count_tiles_of_two_modes(
             prod(tile) * element_bytes,
         ),
         apart=count_tiles(problem.written.size, config.down),
+        prices=OF_TILES,
     )
 
 
@@ -113,11 +136,11 @@ def count_copy(problem: PermuteProblem, config: CopyConfig, element_bytes: int) 
     if problem.others:
         special[problem.others[-1]] = config.rows
     tile = tuple(special.get(mode, 1) for mode in problem.modes)
-    tiles = _Tiles(problem, tile, 1, element_bytes)
+    tiles = Tiles(problem, tile, 1, element_bytes)
     threads = config.rows * config.columns
     requests = 2 * prod(tile) / config.width / WARP_THREADS
     ctas = ctas_at_a_time(threads, config.width * element_bytes, 0)
-    return tiles.accesses(requests, 0.0, steps=2, ctas=ctas, apart=1)
+    return tiles.accesses(requests, 0.0, steps=2, ctas=ctas, apart=1, prices=OF_TILES)
 
 
 def count_runs(problem: PermuteProblem, config: RunConfig, unit_bytes: int) -> Accesses:
@@ -157,7 +180,7 @@ def count_runs(problem: PermuteProblem, config: RunConfig, unit_bytes: int) -> A
     requests = [_requests_of_walk(walk, most) for walk in (reading, writing)]
     wavefronts = requests[0] * word * put_each + requests[1] * max(1, unit_bytes // BANK_BYTES)
     own = [walk.steps(most) for walk in (reading, writing)]
-    tiles = _Tiles(problem, config.tile, config.unit, unit_bytes)
+    tiles = Tiles(problem, config.tile, config.unit, unit_bytes)
     return tiles.accesses(
         sum(requests),
         wavefronts,
@@ -168,6 +191,7 @@ def count_runs(problem: PermuteProblem, config: RunConfig, unit_bytes: int) -> A
             (config.units // period) * (period + more) * unit_bytes,
         ),
         apart=tiles.apart,
+        prices=OF_TILES,
     )
 
 
@@ -265,63 +289,3 @@ def _warps(traversal: Traversal) -> int:
 def _cover(mode: Mode, tile: int) -> float:
     """Return how many elements of tiles there are along a mode for each one of the mode."""
     return count_tiles(mode.size, tile) * tile / mode.size
-
-
-@dataclass(frozen=True, slots=True)
-class _Tiles:
-    """The tiles of a permutation.
-
-    Attributes:
-        problem: the permutation of units.
-        tile: units of each mode.
-        unit: elements of a unit.
-        unit_bytes: bytes of a unit.
-    """
-
-    problem: PermuteProblem
-    tile: tuple[int, ...]
-    unit: int
-    unit_bytes: int
-
-    @property
-    def warps(self) -> float:
-        """The warps' worths of elements in a tile, on average of whole tiles and cut ones."""
-        modes = self.problem.modes
-        tiles = prod(count_tiles(m.size, t) for m, t in zip(modes, self.tile, strict=True))
-        return prod(m.size for m in modes) * self.unit / WARP_THREADS / tiles
-
-    @property
-    def covered(self) -> float:
-        """The elements of all tiles, for each one of the tensor."""
-        return prod(_cover(m, t) for m, t in zip(self.problem.modes, self.tile, strict=True))
-
-    @property
-    def apart(self) -> int:
-        """The tiles from one to where its input's run goes on, in the output's order."""
-        first = Side.of(self.problem, self.tile, is_source=True).run[0]
-        pairs = list(zip(self.problem.modes, self.tile, strict=True))
-        return prod(count_tiles(m.size, t) for m, t in pairs[first + 1 :])
-
-    def accesses(
-        self, requests: float, wavefronts: float, *, steps: float, ctas: int, apart: int
-    ) -> Accesses:
-        """Return the accesses of the permutation.
-
-        Args:
-            requests: of a tile.
-            wavefronts: of a tile.
-            steps: of a thread.
-            ctas: that a multiprocessor works on at a time.
-            apart: tiles from one to where its input's run goes on.
-        """
-        read, written = touched(self.problem, self.tile, self.unit_bytes)
-        return Accesses(
-            self.unit_bytes / self.unit,
-            read,
-            written,
-            requests / self.warps,
-            wavefronts / self.warps,
-            steps,
-            self.warps * ctas,
-            apart * prod(self.tile) * self.unit_bytes,
-        )

@@ -36,16 +36,42 @@ _BYTES = 16.0
 _SCHEDULERS = 4
 """Warp schedulers of a multiprocessor (CUDA C++ Programming Guide, "Compute Capability 9.0")."""
 
-_BEYOND, _AGAIN, _MASKED, _WRITTEN = 0.07, 1.5, 0.74, 1.7
-"""What bytes cost that are touched beyond those asked for, beside these: of what is read; more if
-it is no longer in the L2 cache when a neighbour asks for it; more in kernels by words, which load
-rows from within words; and of what is written, where sectors of two CTAs are put together."""
+
+@dataclass(frozen=True, slots=True)
+class Prices:
+    """What the parts of a kind of kernel cost, fitted to measurements.
+
+    Attributes:
+        read: bytes that are read beyond those asked for, beside these.
+        again: more, if they are no longer in the L2 cache when a neighbour asks for them.
+        written: bytes of sectors that two CTAs put together, beyond those asked for.
+        row: bytes for each row of the input that a tile has a part of; half of them for each one of
+            the output.
+        cta: cycles of a CTA.
+        step: cycles of each access that a thread makes after another one.
+        special: of these cycles, more for a CTA that finds out what it stores of its tile.
+        idle: of these cycles, those in which memory is idle where the kernel begins and ends.
+    """
+
+    read: float
+    again: float
+    written: float
+    row: float
+    cta: float
+    step: float
+    special: float
+    idle: float
+
+
+OF_TILES = Prices(0.07, 1.5, 1.7, 0.0, 1450.0, 19.0, 0.0, 0.0)
+OF_WORDS = Prices(0.02, 0.35, 2.03, 10.0, 1890.0, 47.0, 0.33, 0.33)
+"""Of kernels by tiles of two modes, by runs and of copies; and of kernels by words."""
 
 _L2_BYTES = 46e6
 """Bytes that are loaded until none of the earlier ones are in the L2 cache."""
 
-_CTA, _STEP = 1450.0, 19.0
-"""Cycles of a CTA, and of each access that a thread makes after another one."""
+_SMS = 132
+"""Multiprocessors of an H200."""
 
 _SHARPNESS = 3.7
 """The exponent of the norm that the time is of its parts: the larger, the nearer to the longest."""
@@ -65,9 +91,14 @@ class Accesses:
         requests: requests for global memory.
         wavefronts: of shared memory.
         steps: accesses that a thread makes, one after the other.
-        in_flight: the warps' worths of elements that a multiprocessor works on at a time.
+        ctas: that a multiprocessor works on at a time.
+        tiles: in all.
+        warps: warps' worths of elements in a tile, on average.
+        row: bytes of a tile that are side by side in the input.
+        written_row: bytes of a tile that are side by side in the output.
         between: bytes that are loaded before the input's next line, where a row goes on.
-        masked: whether rows are loaded from within words.
+        prices: what the parts cost.
+        special: the part of the tiles whose CTAs find out what they store.
         instructions: that are issued; 0 if they are not counted.
     """
 
@@ -77,9 +108,14 @@ class Accesses:
     requests: float
     wavefronts: float
     steps: float
-    in_flight: float
+    ctas: int
+    tiles: int
+    warps: float
+    row: float
+    written_row: float
     between: float
-    masked: bool = False
+    prices: Prices
+    special: float = 0.0
     instructions: float = 0.0
 
     @property
@@ -100,20 +136,34 @@ class Accesses:
     @property
     def memory_cycles(self) -> float:
         """Cycles of device memory."""
-        of_read = _BEYOND + _AGAIN * min(1.0, self.between / _L2_BYTES) + _MASKED * self.masked
-        beyond = of_read * (self.read - 1) + _WRITTEN * (self.written - 1)
-        return self.least_cycles * (1 + beyond)
+        price = self.prices
+        of_read = price.read + price.again * min(1.0, self.between / _L2_BYTES)
+        beyond = of_read * (self.read - 1) + price.written * (self.written - 1)
+        rows = price.row / self.row + price.row / 2 / self.written_row
+        return self.least_cycles * (1 + beyond + rows)
+
+    @property
+    def cta_cycles(self) -> float:
+        """Cycles from a CTA's begin to its end."""
+        price = self.prices
+        return (price.cta + price.step * self.steps) * (1 + price.special * self.special)
 
     @property
     def waiting_cycles(self) -> float:
         """Cycles of a CTA, shared among the CTAs of a multiprocessor."""
-        return (_CTA + _STEP * self.steps) / self.in_flight
+        return self.cta_cycles / (self.ctas * self.warps)
+
+    @property
+    def idle_cycles(self) -> float:
+        """Cycles in which the first CTAs only load and the last ones only store, for all CTAs."""
+        return self.prices.idle * self.cta_cycles / (self.tiles / _SMS * self.warps)
 
     @property
     def cycles(self) -> float:
         """Cycles of a multiprocessor."""
         parts = self.access_cycles, self.memory_cycles, self.issue_cycles, self.waiting_cycles
-        return float(sum(part**_SHARPNESS for part in parts) ** (1 / _SHARPNESS))
+        longest: float = sum(part**_SHARPNESS for part in parts) ** (1 / _SHARPNESS)
+        return longest + self.idle_cycles
 
 
 def ctas_at_a_time(threads: int, thread_bytes: float, shared_bytes: float) -> int:

@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from math import prod
 from typing import TypeAlias
 
-from lego_mlir.hardware.limits import BANK_BYTES, MAX_ACCESS_BYTES
 from lego_mlir.kernels.permute.access_costs import (
     count_copy,
     count_runs,
@@ -20,10 +19,10 @@ from lego_mlir.kernels.permute.access_costs import (
 )
 from lego_mlir.kernels.permute.accesses import Accesses
 from lego_mlir.kernels.permute.by_words.config import WordConfig
-from lego_mlir.kernels.permute.by_words.heuristic import choose_words
+from lego_mlir.kernels.permute.by_words.heuristic import choose_words, is_small
 from lego_mlir.kernels.permute.config import CopyConfig, TileConfig
 from lego_mlir.kernels.permute.problem import PermuteProblem, count_tiles
-from lego_mlir.kernels.permute.run_heuristic import choose_runs, moved
+from lego_mlir.kernels.permute.run_heuristic import choose_runs
 from lego_mlir.kernels.permute.runs import RunConfig
 
 _Earlier: TypeAlias = TileConfig | CopyConfig | RunConfig
@@ -73,14 +72,12 @@ _SKEWED = {
 }
 """For outputs whose rows are not aligned, and which are stored by vectors nevertheless."""
 
-_GAIN, _GAIN_NARROW = 0.9, 0.44
-"""Runs are taken where they move so much less than tiles of two modes or a copy, and where they
-have units of less than a word. Of 100 random permutations on an H200 tiles or a copy were faster by
-more than 4 % for three of those that take runs."""
+_NEAR = 0.97
+"""What is estimated to be so near to a copy is taken without looking at kernels by words."""
 
-_CLEARLY = 0.92
-"""What is estimated to take less than this part of the time of the least bytes is taken instead. It
-is near to the error of estimates."""
+_GAIN, _GAIN_SMALL = 0.97, 0.75
+"""Kernels by words are taken where they are estimated to take less than so much of the time of
+others, and of small tensors, whose other kernels were faster on an H200 than estimated."""
 
 _UNIT_BYTES = 8
 """The largest unit that stays together: in shared memory it is accessed by one lane."""
@@ -137,33 +134,16 @@ def choose_config(problem: PermuteProblem, element_bytes: int, max_width: int) -
         element_bytes: bytes of an element.
         max_width: elements that one access may take, by the alignment of both arrays.
     """
-    first = _by_bytes(problem, element_bytes, max_width)
+    configs = candidates(problem, element_bytes, max_width)
     if problem.is_open:
-        return first
-    accesses = _count(problem, first, element_bytes)
-    if accesses.least_cycles >= _CLEARLY * accesses.cycles:
-        return first
-    found: list[tuple[float, Config]] = [
-        (_count(problem, config, element_bytes).cycles, config)
-        for config in candidates(problem, element_bytes, max_width).values()
-    ]
+        return configs["vector"]
+    counted = [(_count(problem, config, element_bytes), config) for config in configs.values()]
+    accesses, best = min(counted, key=lambda each: each[0].cycles)
+    if accesses.least_cycles >= _NEAR * accesses.cycles:
+        return best
     words, of_words = by_words(problem, element_bytes, max_width)
-    least, best = min([*found, (of_words.cycles, words)], key=lambda each: each[0])
-    return best if least < _CLEARLY * accesses.cycles else first
-
-
-def _by_bytes(problem: PermuteProblem, element_bytes: int, max_width: int) -> _Earlier:
-    """Return the config that moves the least bytes; arguments as of a choice."""
-    first, *others = candidates(problem, element_bytes, max_width).values()
-    if not others:
-        return first
-    (runs,) = others
-    if isinstance(first, CopyConfig) and first.width * element_bytes < MAX_ACCESS_BYTES:
-        return runs  # a copy of rows that are not aligned
-    costs = [_cost(problem, c, element_bytes) for c in (first, runs)]
-    assert isinstance(runs, RunConfig)
-    is_narrow = runs.unit * element_bytes < BANK_BYTES
-    return runs if costs[1] < (_GAIN_NARROW if is_narrow else _GAIN) * costs[0] else first
+    gain = _GAIN_SMALL if is_small(problem, element_bytes) else _GAIN
+    return words if of_words.cycles < gain * accesses.cycles else best
 
 
 def candidates(problem: PermuteProblem, element_bytes: int, max_width: int) -> dict[str, _Earlier]:
@@ -209,25 +189,6 @@ def _count(problem: PermuteProblem, config: _Earlier, element_bytes: int) -> Acc
             return count_tiles_of_two_modes(problem, config, element_bytes)
         case CopyConfig():
             return count_copy(problem, config, element_bytes)
-
-
-def _cost(problem: PermuteProblem, config: _Earlier, element_bytes: int) -> float:
-    """Return the bytes that are moved for each byte, times the threads for each that works."""
-    modes = problem.modes
-    match config:
-        case RunConfig():
-            problem, tile = problem.in_units(config.unit), config.tile
-            modes, element_bytes = problem.modes, element_bytes * config.unit
-        case TileConfig():
-            special = {problem.read: config.across, problem.written: config.down}
-            tile = tuple(special.get(m, 1) for m in modes)
-        case CopyConfig():
-            special = {problem.read: config.columns * config.width}
-            if problem.others:
-                special[problem.others[-1]] = config.rows
-            tile = tuple(special.get(m, 1) for m in modes)
-    covered = prod(count_tiles(m.size, t) * t for m, t in zip(modes, tile, strict=True))
-    return moved(problem, tile, element_bytes) * covered / prod(m.size for m in modes)
 
 
 def _count_ctas(problem: PermuteProblem, tile: _Candidate) -> int:

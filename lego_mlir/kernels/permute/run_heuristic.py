@@ -1,8 +1,8 @@
 """The tile of whole runs that a permutation takes, and when it is better than a tile of two modes.
 
 Device memory is read in halves of its lines of 128 bytes, and written in sectors of 32: a run that
-is short, or begins anywhere, moves more than its own bytes. `moved` counts them, for all heuristics
-of permutations.
+is short, or begins anywhere, moves more than its own bytes. `touched` counts them, for all
+heuristics of permutations.
 """
 
 from __future__ import annotations
@@ -51,7 +51,8 @@ def choose_runs(problem: PermuteProblem, unit: int, unit_bytes: int, max_bytes: 
         unit_bytes: bytes of a unit.
         max_bytes: bytes that one access may take, by the alignment of both arrays.
     """
-    most, large = tiles_of_runs(problem, unit_bytes)
+    tile_bytes = _NARROW_TILE_BYTES if unit_bytes < BANK_BYTES else _TILE_BYTES
+    most, large = tiles_of_runs(problem, unit_bytes, tile_bytes, _CTAS)
     word = max(1, min(BANK_BYTES, max_bytes) // unit_bytes)
 
     def cost(tile: tuple[int, ...]) -> tuple[float, tuple[int, ...]]:
@@ -62,20 +63,23 @@ def choose_runs(problem: PermuteProblem, unit: int, unit_bytes: int, max_bytes: 
     return _with_threads(problem, min(large, key=cost), unit, word)
 
 
-def tiles_of_runs(problem: PermuteProblem, unit_bytes: int) -> tuple[int, list[tuple[int, ...]]]:
+def tiles_of_runs(
+    problem: PermuteProblem, unit_bytes: int, tile_bytes: int, ctas: int
+) -> tuple[int, list[tuple[int, ...]]]:
     """Return the tiles that have a run of the input and one of the output.
 
     Args:
         problem: the permutation of units.
         unit_bytes: bytes of a unit.
+        tile_bytes: of a tile, at most: less where there would be fewer CTAs.
+        ctas: that there are at least, unless a tile has 1 KiB.
 
     Returns:
         The most units of a tile, and the tiles that are not much smaller.
     """
     total = prod(m.size for m in problem.modes)
-    is_narrow = unit_bytes < BANK_BYTES
-    most = max(1, (_NARROW_TILE_BYTES if is_narrow else _TILE_BYTES) // unit_bytes)
-    while total // most < _CTAS and most > 1024 // unit_bytes:
+    most = max(1, tile_bytes // unit_bytes)
+    while total // most < ctas and most > 1024 // unit_bytes:
         most //= 2
     tiles = {
         tuple(max(pair) for pair in zip(read, written, strict=True))

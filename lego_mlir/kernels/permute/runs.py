@@ -21,7 +21,7 @@ from functools import lru_cache
 from math import prod
 from typing import Any
 
-from lego_mlir.algebra import Layout, OrderBy, Row
+from lego_mlir.algebra import Layout, OrderBy, RegP, Row
 from lego_mlir.frontend import (
     Kernel,
     TensorType,
@@ -35,6 +35,9 @@ from lego_mlir.frontend import (
 from lego_mlir.hardware.limits import BANK_BYTES, WARP_THREADS
 from lego_mlir.kernels.permute.problem import Mode, PermuteProblem, count_tiles
 from lego_mlir.kernels.permute.walks import Walk
+
+_NEAR_BYTES = 16 << 20
+"""Bytes that are loaded until something is looked for in the L2 cache: so many find it there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +127,29 @@ class Side:
         )
 
 
+def raster_order(
+    problem: PermuteProblem, tile: Sequence[int], counts: Sequence[int], unit_bytes: int
+) -> tuple[int, ...]:
+    """Return the modes in the order that CTAs go over their tiles, slowest first.
+
+    It is the output's order, in which memory is written, if a tile that continues rows of the input
+    comes while what they share is still in the L2 cache; else such tiles come as soon as rows of
+    the output end.
+
+    Args:
+        problem: the permutation of units.
+        tile: units of each mode.
+        counts: tiles along each mode.
+        unit_bytes: bytes of a unit.
+    """
+    modes = tuple(range(len(tile)))
+    first, last = (Side.of(problem, tile, is_source=s).run[0] for s in (True, False))
+    between = prod(counts[first + 1 :]) * prod(tile) * unit_bytes
+    if between <= _NEAR_BYTES or first >= last:
+        return modes
+    return (*(k for k in modes if k not in (first, last)), first, last)
+
+
 def _stride(mode: Mode, is_source: bool) -> int:
     return mode.source if is_source else mode.target
 
@@ -162,7 +188,7 @@ def run_permutation(
     target = Side.of(problem, config.tile, is_source=False)
     modes = range(len(problem.modes))
     counts = [count_tiles(problem.modes[k].size, config.tile[k]) for k in modes]
-    rasterization = OrderBy(Row(*counts))
+    rasterization = OrderBy(RegP(counts, raster_order(problem, config.tile, counts, unit_bytes)))
     # The tile in the output's order, with a word of padding behind each period.
     inside = OrderBy(Row(*(config.tile[k] for k in target.order)))
     period, padding = find_padding(source, target, config, unit_bytes)

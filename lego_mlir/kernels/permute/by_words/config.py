@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from lego_mlir.kernels.permute.by_words.row_side import RowSide
+from lego_mlir.kernels.permute.by_words.tiled_mode import TiledMode
 from lego_mlir.kernels.permute.by_words.traversal import Traversal
 from lego_mlir.kernels.permute.problem import PermuteProblem
 from lego_mlir.kernels.permute.runs import Side
@@ -22,6 +23,8 @@ class WordConfig:
         word: units of an access to either memory.
         pitches: units from neighbour to neighbour in shared memory, of each mode.
         lanes: rows of the input that neighbouring threads are on, as `Traversal.lanes`.
+        sector: units of a sector, if what a tile stores of a row begins and ends where sectors do;
+            1 if it begins where the tile does.
     """
 
     tile: tuple[int, ...]
@@ -30,12 +33,29 @@ class WordConfig:
     word: int
     pitches: tuple[int, ...]
     lanes: tuple[int, int] = (0, 1)
+    sector: int = 1
+
+
+def tiled_modes(problem: PermuteProblem, tile: Sequence[int], sector: int) -> list[TiledMode]:
+    """Return how tiles cover each mode of the problem.
+
+    Args:
+        problem: the permutation of units.
+        tile: units of each mode.
+        sector: as of a config.
+    """
+    target = RowSide(Side.of(problem, tile, is_source=False), 1, sector)
+    modes = [TiledMode(m.size, t, t) for m, t in zip(problem.modes, tile, strict=True)]
+    first = target.side.run[0]
+    modes[first] = replace(modes[first], advance=target.advance)
+    return modes
 
 
 def sides_of(problem: PermuteProblem, config: WordConfig) -> tuple[RowSide, RowSide]:
     """Return the tile in input and output; the input's rows have constant distances for threads."""
     source, target = (
-        RowSide(Side.of(problem, config.tile, is_source=s), config.word) for s in (True, False)
+        RowSide(Side.of(problem, config.tile, is_source=s), config.word, 1 if s else config.sector)
+        for s in (True, False)
     )
     while source.traversal(source.touched, config.threads, in_digits=True) is None:
         if (shorter := source.shorter) is None:

@@ -1,4 +1,4 @@
-"""A tile of a permutation by words that overlaps another one, and stores the rest."""
+"""A tile of a permutation by words at a mode's end, or that others store some units of."""
 
 from __future__ import annotations
 
@@ -14,13 +14,17 @@ from lego_mlir.kernels.permute.by_words.whole_tile import WholeTile
 
 @dataclass(frozen=True, slots=True)
 class CutTile(WholeTile):
-    """A tile that begins earlier than others do, so that it ends where a mode does.
+    """A tile that begins earlier than others do, or that has an end of the output's rows.
 
     Attributes:
-        skips: what another tile stores of each mode, from the tile's begin on.
+        skips: what another tile stores of each mode, from the tile's begin on; 0 where it is none.
+        is_first: whether rows of the output begin in the tile.
+        is_last: whether they end there. Both matter only where tiles store whole sectors.
     """
 
     skips: Sequence[Any]
+    is_first: Any
+    is_last: Any
 
     def write(self, traversal: Traversal, thread: Any, out: Any, y: Any) -> None:
         """Store the words that lie in the output's rows."""
@@ -59,21 +63,21 @@ class CutTile(WholeTile):
             for rows, word, exists in places:
                 holds = exists
                 for k, row in zip(self.target.side.outer, rows, strict=True):
-                    if self._is_cut(k):
+                    if not isinstance(self.skips[k], int):
                         holds = both(holds, row >= self.skips[k])
                 yield rows, word, holds
 
     def _rest(self, rows: Sequence[Any]) -> tuple[Any, Any, Any, Any]:
         """Return what is stored of a row: its begin in both memories, its phase, its units."""
-        inside, start, phase = self.row(rows)
-        first = self.target.side.run[0]
-        if not self._is_cut(first):
-            return inside, start, phase, self.target.units
-        skipped = self.skips[first] * self.target.inner
-        inside = inside + skipped
-        phase = 0 if self.target.is_aligned else self.in_words(inside)[1]
-        return inside, start + skipped, phase, self.target.units - skipped
-
-    def _is_cut(self, mode: int) -> bool:
-        side = self.target.side
-        return side.sizes[mode] % side.tile[mode] > 0
+        inside, start, _ = self.row(rows)
+        target = self.target
+        skipped = self.skips[target.side.run[0]] * target.inner
+        end: Any = target.units
+        if target.sector > 1:
+            ahead = skipped + target.to_sector(start + skipped, 1)
+            skipped = lg.where(self.is_first, 0, ahead)
+            behind = target.advance * target.inner
+            end = lg.where(self.is_last, end, behind + target.to_sector(start + behind, 1))
+        inside, start = inside + skipped, start + skipped
+        phase = 0 if target.is_aligned else self.in_words(inside)[1]
+        return inside, start, phase, end - skipped

@@ -2,29 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from math import prod
+from math import gcd, prod
 
-from lego_mlir.hardware.limits import BANK_BYTES, BANKS, HALF_LINE_BYTES, WARP_THREADS
-from lego_mlir.kernels.permute.access_costs import count_words, put_wavefronts
+from lego_mlir.hardware.limits import (
+    BANK_BYTES,
+    BANKS,
+    HALF_LINE_BYTES,
+    MAX_ACCESS_BYTES,
+    SECTOR_BYTES,
+    WARP_THREADS,
+)
+from lego_mlir.kernels.permute.access_costs import count_roughly, count_words, put_wavefronts
 from lego_mlir.kernels.permute.accesses import Accesses
 from lego_mlir.kernels.permute.by_words.config import WordConfig, reading_of, sides_of
 from lego_mlir.kernels.permute.problem import PermuteProblem
-from lego_mlir.kernels.permute.run_heuristic import cost_of_tile, tiles_of_runs
+from lego_mlir.kernels.permute.run_heuristic import tiles_of_runs
 from lego_mlir.kernels.permute.runs import Side
 
 _WORDS = (4, 8)
 """The bytes of words that are looked at."""
 
-_TILES = 3
-"""So many tiles are looked at in full, those that cost the least by their runs."""
+_TILES = 2
+"""So many tiles are looked at in full, of those that store whole sectors and of the others: those
+that move the least, of which threads can take words."""
+
+_TILE_BYTES, _CTAS = 65536, 132
+"""The most bytes of a tile, and the CTAs that there are at least, where they have 1 KiB."""
+
+_REREAD = 2.0
+"""Tiles that store whole sectors overlap by less than what they are apart, times this less 1."""
 
 _THREADS = (64, 128, 256, 512)
 """The numbers of threads."""
 
 _THREAD_BYTES, _MOST_BYTES = 96, 128
 """Bytes that a thread loads, about and at most, where there may be more threads."""
+
+_FEW_BYTES, _SMALL_BYTES = 32, 16 << 20
+"""Bytes that a thread loads, about, of a tensor of less than so many. Its tiles do not store whole
+sectors: what each tile does more for that takes longer than it saves."""
 
 _LANES = (2, 4, 8)
 """Rows that neighbouring threads may be on."""
@@ -44,39 +62,111 @@ def choose_words(
         unit_bytes: bytes of a unit.
         max_bytes: bytes that one access may take, by the alignment of both arrays.
     """
-    most, tiles = tiles_of_runs(problem, unit_bytes)
-    ranked = sorted(tiles, key=lambda tile: (cost_of_tile(problem, tile, unit_bytes, most), tile))
+    most, tiles = tiles_of_runs(problem, unit_bytes, _TILE_BYTES, _CTAS)
+    classes = [(1, _ranked(problem, tiles, 1, unit_bytes))]
+    if max_bytes == MAX_ACCESS_BYTES and not is_small(problem, unit_bytes):
+        sector = SECTOR_BYTES // unit_bytes
+        overlapping = {t for tile in tiles for t in _to_sectors(problem, tile, sector, most)}
+        classes.append((sector, _ranked(problem, overlapping, sector, unit_bytes)))
     words = {max(1, n // unit_bytes) for n in _WORDS if n <= max(max_bytes, unit_bytes)}
+    found: list[tuple[float, tuple[int, ...], int, WordConfig, Accesses]] = []
     # Any tile can be moved unit by unit.
     for choices in (sorted(words), [1]):
-        found = []
-        for tile in ranked[:_TILES]:
-            for word in choices:
-                for config in _configs(problem, tile, unit, unit_bytes, word):
-                    counts = count_words(problem, config, unit_bytes)
-                    cost = counts.cycles * cost_of_tile(problem, tile, unit_bytes, most)
-                    found.append((cost, config.tile, config.word, config, counts))
+        for sector, ranked in classes:
+            looked_at: set[tuple[int, ...]] = set()
+            for tile in ranked:
+                for word in choices:
+                    for config in configs_of(problem, tile, unit, unit_bytes, word, sector):
+                        looked_at.add(tile)
+                        counts = count_words(problem, config, unit_bytes)
+                        found.append((counts.cycles, tile, word, config, counts))
+                if len(looked_at) == _TILES:
+                    break
         if found:
             break
     *_, config, counts = min(found, key=lambda each: each[:3])
     return config, counts
 
 
-def _configs(
-    problem: PermuteProblem, tile: tuple[int, ...], unit: int, unit_bytes: int, word: int
+def _to_sectors(
+    problem: PermuteProblem, tile: tuple[int, ...], sector: int, most: int
+) -> Iterator[tuple[int, ...]]:
+    """Yield tiles like one that store whole sectors of the output's rows; none of a copy.
+
+    Args:
+        problem: the permutation of units.
+        tile: one that stores its own runs.
+        sector: units of a sector.
+        most: units of a tile.
+    """
+    target = Side.of(problem, tile, is_source=False)
+    first, inner = target.run[0], prod(tile[k] for k in target.run[1:])
+    if first == Side.of(problem, tile, is_source=True).run[0]:
+        return
+    overlap, grain = -(-(sector - 1) // inner), sector // gcd(sector, inner)
+    for advance in {-(-tile[first] // grain) * grain, (tile[first] - overlap) // grain * grain}:
+        size = advance + overlap
+        found = (*tile[:first], size, *tile[first + 1 :])
+        if size < min(problem.modes[first].size, _REREAD * advance) and prod(found) <= most:
+            yield found
+
+
+def _ranked(
+    problem: PermuteProblem,
+    tiles: Iterable[tuple[int, ...]],
+    sector: int,
+    unit_bytes: int,
+) -> list[tuple[int, ...]]:
+    """Return tiles in the order of what they move and how long they take, the least first.
+
+    Args:
+        problem: the permutation of units.
+        tiles: the ones to choose from.
+        sector: as of the config.
+        unit_bytes: bytes of a unit.
+    """
+
+    def cost(tile: tuple[int, ...]) -> tuple[float, tuple[int, ...]]:
+        threads = _threads(problem, tile, unit_bytes)
+        return count_roughly(problem, tile, sector, threads, unit_bytes).cycles, tile
+
+    return sorted(tiles, key=cost)
+
+
+def is_small(problem: PermuteProblem, unit_bytes: int) -> bool:
+    """Return whether a tensor has so few tiles that it matters how long each one takes."""
+    return prod(mode.size for mode in problem.modes) * unit_bytes < _SMALL_BYTES
+
+
+def _threads(problem: PermuteProblem, tile: tuple[int, ...], unit_bytes: int) -> int:
+    """Return the threads of a CTA with a tile."""
+    each = _FEW_BYTES if is_small(problem, unit_bytes) else _THREAD_BYTES
+    size = prod(tile) * unit_bytes
+    return next((n for n in _THREADS if size <= n * each), _THREADS[-1])
+
+
+def configs_of(
+    problem: PermuteProblem,
+    tile: tuple[int, ...],
+    unit: int,
+    unit_bytes: int,
+    word: int,
+    sector: int,
 ) -> Iterator[WordConfig]:
     """Yield the config of a tile, if its threads keep constant distances."""
-    size = prod(tile) * unit_bytes
-    threads = next((n for n in _THREADS if size <= n * _THREAD_BYTES), _THREADS[-1])
+    threads = _threads(problem, tile, unit_bytes)
     target = Side.of(problem, tile, is_source=False)
-    config = WordConfig(tile, threads, unit, word, _pitches(target, word, {}))
+    pitches = _pitches(target, word, {})
+    config = WordConfig(tile, threads, unit, word, pitches, sector=sector)
     source_rows, target_rows = sides_of(problem, config)
+    if target_rows.advance < 1:
+        return
     ends = 0 if target_rows.is_aligned else 2 * (word - 1)
     if target_rows.whole < 1 or target_rows.units < ends:
         return
-    writing = target_rows.traversal(target_rows.whole, threads)
     reading = reading_of(source_rows, config)
-    if reading is None or writing is None:
+    written = {target_rows.whole, target_rows.stored}
+    if reading is None or any(target_rows.traversal(n, threads) is None for n in written):
         return
     if word > 1 and len(reading.steps) * word * unit_bytes > _MOST_BYTES:
         return

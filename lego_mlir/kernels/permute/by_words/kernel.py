@@ -13,26 +13,36 @@ bytes whose pitch is odd are neither loaded nor stored byte by byte.
   not meet in banks.
 - Words that are whole are stored as words. The ends of runs are stored after them, by threads that
   have nothing else to do: elements of many runs at a time.
+- A sector of device memory that two CTAs store a part of each costs far more than its bytes. So
+  tiles may overlap along a row of the output by less than a sector: what each row needs up to the
+  first sector that the next tile stores. Then only ends of rows are stored by parts of sectors.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from math import prod
-from typing import Any, TypeAlias
+from functools import reduce
+from operator import and_, or_
+from typing import Any
 
 from lego_mlir import frontend as lg
-from lego_mlir.algebra import OrderBy, Row
+from lego_mlir.algebra import OrderBy, RegP, Row
 from lego_mlir.frontend import Kernel, TensorType
-from lego_mlir.kernels.permute.by_words.config import WordConfig, reading_of, shared_units, sides_of
+from lego_mlir.hardware.dtypes import ELEMENT_BYTES
+from lego_mlir.kernels.permute.by_words.config import (
+    WordConfig,
+    reading_of,
+    shared_units,
+    sides_of,
+    tiled_modes,
+)
 from lego_mlir.kernels.permute.by_words.cut_tile import CutTile
 from lego_mlir.kernels.permute.by_words.last_tile import LastTile
 from lego_mlir.kernels.permute.by_words.row_side import RowSide
-from lego_mlir.kernels.permute.by_words.tile import WordTile
+from lego_mlir.kernels.permute.by_words.tiled_mode import TiledMode
 from lego_mlir.kernels.permute.by_words.whole_tile import WholeTile
-from lego_mlir.kernels.permute.problem import PermuteProblem, count_tiles
-
-Phase: TypeAlias = Callable[[WordTile], None]
+from lego_mlir.kernels.permute.problem import PermuteProblem
+from lego_mlir.kernels.permute.runs import raster_order
 
 _RESIDENT_THREADS = 512
 """Threads for which a multiprocessor has registers at least, and of two CTAs. For as many as it
@@ -60,86 +70,94 @@ def word_permutation(
     source, target = sides_of(problem, config)
     word = config.word
     reading = reading_of(source, config)
-    writing = target.traversal(target.whole, config.threads)
+    writing = target.traversal(target.stored, config.threads)
+    cut_writing = target.traversal(target.whole, config.threads)
     ends = target.traversal(2 * (word - 1), config.threads) if not target.is_aligned else None
     assert reading is not None
     assert writing is not None
-    counts = [count_tiles(m.size, t) for m, t in zip(problem.modes, config.tile, strict=True)]
-    rasterization = OrderBy(Row(*counts))
+    assert cut_writing is not None
+    modes = tiled_modes(problem, config.tile, config.sector)
+    along = target.side.run[0]
+    counts = [mode.count for mode in modes]
+    unit_bytes = config.unit * ELEMENT_BYTES[a.dtype]
+    rasterization = OrderBy(RegP(counts, raster_order(problem, config.tile, counts, unit_bytes)))
     words = shared_units(target.side, config.pitches, word) // word
 
     def permute(a: Any, b: Any) -> None:
         thread = lg.thread_id()
         blocks = rasterization.inv(lg.block_id())
         buffer = lg.shared(a.dtype, OrderBy(Row(words * word, config.unit)))
-        begins = _begins(problem, config, blocks)
+        begins = [mode.begin(block) for mode, block in zip(modes, blocks, strict=True)]
         whole = WholeTile(source, target, config, begins, words)
-        skips = [block * t - i for block, t, i in zip(blocks, config.tile, begins, strict=True)]
+        skips = [mode.skipped(block) for mode, block in zip(modes, blocks, strict=True)]
         x, y = a.view(source.memory(config.unit)), b.view(target.memory(config.unit))
         flat = b.view(OrderBy(Row(target.total, config.unit)))
         out = buffer.view(OrderBy(Row(words, word, config.unit)))
 
-        def work(count: int, special: Any, tile: WordTile, phase: Phase) -> None:
-            """Let the first threads do something, in a way of its own in tiles that are special."""
-
-            def each() -> None:
-                if special is None:
-                    phase(whole)
-                    return
-                lg.if_(~special)(lambda: phase(whole))
-                lg.if_(special)(lambda: phase(tile))
-
+        def by_first(count: int, phase: Callable[[], None]) -> None:
+            """Let the first threads do something."""
             if count == config.threads:
-                each()
+                phase()
             else:
-                lg.if_(thread < count)(each)
+                lg.if_(thread < count)(phase)
 
         last = LastTile(source, target, config, begins, words)
-        is_last = _reads_too_far(problem, config, source, blocks)
-        work(reading.count, is_last, last, lambda tile: tile.read(reading, thread, x, buffer))
+        is_last = _reads_too_far(modes, config, source, blocks)
+        by_first(
+            reading.count,
+            lambda: _either(
+                is_last,
+                lambda: whole.read(reading, thread, x, buffer),
+                lambda: last.read(reading, thread, x, buffer),
+            ),
+        )
         lg.barrier()
-        cut = CutTile(source, target, config, begins, words, skips)
-        is_cut = _is_cut(problem, config, blocks)
-        work(writing.count, is_cut, cut, lambda tile: tile.write(writing, thread, out, y))
-        if ends is not None:
-            work(ends.count, is_cut, cut, lambda tile: tile.write_ends(ends, thread, buffer, flat))
+        is_begin, is_end = blocks[along] < 1, blocks[along] >= modes[along].count - 1
+        cut = CutTile(source, target, config, begins, words, skips, is_begin, is_end)
+        is_cut = _is_cut(modes, blocks)
+        if config.sector > 1:
+            ends_of_rows = is_begin | is_end
+            is_cut = ends_of_rows if is_cut is None else is_cut | ends_of_rows
+
+        def write() -> None:
+            by_first(writing.count, lambda: whole.write(writing, thread, out, y))
+            if ends is not None and config.sector == 1:
+                by_first(ends.count, lambda: whole.write_ends(ends, thread, buffer, flat))
+
+        def write_cut() -> None:
+            by_first(cut_writing.count, lambda: cut.write(cut_writing, thread, out, y))
+            if ends is not None:
+                by_first(ends.count, lambda: cut.write_ends(ends, thread, buffer, flat))
+
+        _either(is_cut, write, write_cut)
 
     permute.__name__ = name
     return lg.kernel(
-        grid=prod(counts),
+        grid=rasterization.size,
         block=config.threads,
         reference=reference,
         parameters={"a": a, "b": b},
-        strict=True,
         ctas_per_sm=max(2, _RESIDENT_THREADS // config.threads),
     )(permute)
 
 
-def _begins(problem: PermuteProblem, config: WordConfig, blocks: Sequence[Any]) -> list[Any]:
-    """Return where a tile begins along each mode: earlier, if it would go beyond the mode's end."""
-    found = []
-    for block, mode, tile in zip(blocks, problem.modes, config.tile, strict=True):
-        whole, left = divmod(mode.size, tile)
-        begin = block * tile
-        if left:
-            is_cut, _ = OrderBy(Row(2, whole)).inv(block)
-            begin = lg.select(is_cut, [begin, mode.size - tile])
-        found.append(begin)
-    return found
+def _either(special: Any, usual: Callable[[], None], otherwise: Callable[[], None]) -> None:
+    """Do the one in tiles that are not special, the other in those that are; `None` if none is."""
+    if special is None:
+        usual()
+        return
+    lg.if_(~special)(usual)
+    lg.if_(special)(otherwise)
 
 
-def _is_cut(problem: PermuteProblem, config: WordConfig, blocks: Sequence[Any]) -> Any:
+def _is_cut(modes: Sequence[TiledMode], blocks: Sequence[Any]) -> Any:
     """Return whether a tile begins earlier than where another one ends; `None` if none does."""
-    found: Any = None
-    for block, mode, tile in zip(blocks, problem.modes, config.tile, strict=True):
-        if mode.size % tile:
-            is_cut = block >= mode.size // tile
-            found = is_cut if found is None else found | is_cut
-    return found
+    cut = [block >= mode.regular for mode, block in zip(modes, blocks, strict=True) if mode.is_cut]
+    return reduce(or_, cut) if cut else None
 
 
 def _reads_too_far(
-    problem: PermuteProblem, config: WordConfig, source: RowSide, blocks: Sequence[Any]
+    modes: Sequence[TiledMode], config: WordConfig, source: RowSide, blocks: Sequence[Any]
 ) -> Any:
     """Return whether a tile's loads may go beyond the end of memory; `None` if none do.
 
@@ -147,12 +165,11 @@ def _reads_too_far(
     """
     if source.is_aligned:
         return None
-    found: Any = None
-    for k, (mode, tile) in enumerate(zip(problem.modes, config.tile, strict=True)):
-        first = count_tiles(mode.size, tile) - 1
+    found = []
+    for k, (mode, block) in enumerate(zip(modes, blocks, strict=True)):
+        first = mode.count - 1
         if k == source.side.run[0]:
-            slack = 2 * (config.word - 1)
-            first = max(0, mode.size * source.inner - slack) // (tile * source.inner)
-        is_last = blocks[k] >= first
-        found = is_last if found is None else found & is_last
-    return found
+            left = (mode.size - mode.tile) * source.inner - 2 * (config.word - 1)
+            first = max(0, left // (mode.advance * source.inner) + 1)
+        found.append(block >= first)
+    return reduce(and_, found)

@@ -20,15 +20,18 @@ class RowSide:
     Attributes:
         side: the tile; a row is its run.
         word: units of a word.
+        sector: units that what a tile stores of a row begins and ends at multiples of, in memory,
+            apart from the row's own ends; a multiple of `word`, or 1 if it is the tile's own row.
     """
 
     side: Side
     word: int
+    sector: int = 1
 
     @property
     def is_aligned(self) -> bool:
         """Whether each row begins and ends with a word."""
-        return self.side.is_aligned(self.word)
+        return self.side.is_aligned(self.word) and self.advance * self.inner % self.word == 0
 
     @property
     def units(self) -> int:
@@ -39,6 +42,26 @@ class RowSide:
     def inner(self) -> int:
         """The units of a step of the row's slowest mode."""
         return prod(self.side.tile[k] for k in self.side.run[1:])
+
+    @property
+    def advance(self) -> int:
+        """The steps of the row's slowest mode from tile to tile.
+
+        Tiles overlap by those that may precede the first whole sector.
+        """
+        return self.side.tile[self.side.run[0]] - count_tiles(self.sector - 1, self.inner)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all tiles that have no end of a row store equally many sectors of it."""
+        return self.advance * self.inner % self.sector == 0
+
+    @property
+    def stored(self) -> int:
+        """The most words that a tile stores of a row if it has no end of it."""
+        if self.sector == 1:
+            return self.whole
+        return count_tiles(self.advance * self.inner, self.sector) * self.sector // self.word
 
     @property
     def touched(self) -> int:
@@ -96,6 +119,19 @@ class RowSide:
         *rows, words = step
         units = sum(n * self.side.strides[k] for n, k in zip(rows, self.side.outer, strict=True))
         return units // self.word + words
+
+    def to_sector(self, place: Any, unit: int) -> Any:
+        """Return how far the next sector's begin is from a place in memory, which may be one.
+
+        Args:
+            place: in memory, in words or in units.
+            unit: the units of what it counts: `word` or 1.
+        """
+        size = self.sector // unit
+        if size <= 1:
+            return 0
+        sectors = OrderBy(Row(count_tiles(self.total, self.sector) + 1, size))
+        return sectors.inv(place + (size - 1))[0] * size - place
 
     def memory(self, unit: int) -> Layout:
         """Return the memory's layout, indexed by word, in the word, and in the unit."""

@@ -13,6 +13,7 @@ from typing import Any
 
 from lego_mlir import frontend as lg
 from lego_mlir.algebra import OrderBy, Row
+from lego_mlir.index.functions import minimum
 from lego_mlir.kernels.permute.by_words.row_side import RowSide
 from lego_mlir.kernels.permute.by_words.tile import WordTile, begun, both, is_end
 from lego_mlir.kernels.permute.by_words.traversal import Traversal
@@ -94,20 +95,40 @@ class WholeTile(WordTile):
         inside, start, phase = self.row(rows)
         near, far = self.in_words(inside)[0], target.in_words().inv(start)[0]
         # Words of a row are counted from the first whole one.
-        first = column + begun(phase, word) if not target.is_aligned else column
+        first = begun(phase, word) if not target.is_aligned else 0
         for conditions, steps in traversal.grouped():
             is_in = _holds(traversal, conditions, rows, column)
-            if not target.is_aligned:
-                is_in = both(is_in, (first + (steps[0][-1] + 1)) * word <= target.units + phase)
+            if target.sector == 1 and not target.is_aligned:
+                along = column + first + (steps[0][-1] + 1)
+                is_in = both(is_in, along * word <= target.units + phase)
 
             def store(steps: Sequence[Sequence[int]] = steps) -> None:
                 for step in steps:
-                    taken = near + first + (self._far(target, step) // word + step[-1])
-                    at = far + first + target.offset(step)
-                    value = out[taken.below(self.words), :, :]
-                    y[at.below(target.total // word), 0, :, :] = value
+                    row = far + first + target.offset((*step[:-1], 0))
+                    along = first + column + step[-1] + target.to_sector(row, word)
+                    at = row - first + along
+                    is_one = None if target.is_whole else self._is_stored(start, step, at)
+
+                    def put(step: Any = step, along: Any = along, at: Any = at) -> None:
+                        taken = near + self._far(target, step) // word + along
+                        value = out[taken.below(self.words), :, :]
+                        y[at.below(target.total // word), 0, :, :] = value
+
+                    _where(is_one, put)
 
             _where(is_in, store)
+
+    def _is_stored(self, start: Any, step: Sequence[int], word: Any) -> Any:
+        """Return whether a word precedes the sector that the next tile begins with.
+
+        Args:
+            start: the unit of memory that the thread's first row begins with.
+            step: how far the row is from that one.
+            word: of memory.
+        """
+        target = self.target
+        end = start + target.offset((*step[:-1], 0)) * target.word + target.advance * target.inner
+        return word < target.in_words().inv(end + target.to_sector(end, 1))[0]
 
     def write_ends(self, traversal: Traversal, thread: Any, buffer: Any, flat: Any) -> None:
         """Store what is left over at both ends of the output's rows, unit by unit."""
@@ -116,7 +137,7 @@ class WholeTile(WordTile):
         inside, start, phase = self.row(rows)
         for conditions, steps in traversal.grouped():
             # Ends of a row are no part of it: their distance along the row is another number.
-            end = number + steps[0][-1]
+            end = minimum(number + steps[0][-1], 2 * (word - 1) - 1)
             along, is_one = is_end(end, target.units, phase, target.touched, word)
             is_in = both(_holds(traversal, conditions, rows, number), is_one)
 

@@ -1,0 +1,110 @@
+"""The tiles of a permutation, of any kind of kernel: how many there are, and what they move."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import gcd, prod
+
+from lego_mlir.hardware.limits import WARP_THREADS
+from lego_mlir.kernels.permute.accesses import Accesses, Prices
+from lego_mlir.kernels.permute.by_words.tiled_mode import TiledMode
+from lego_mlir.kernels.permute.problem import PermuteProblem, count_tiles
+from lego_mlir.kernels.permute.run_heuristic import touched
+from lego_mlir.kernels.permute.runs import Side, raster_order
+
+
+@dataclass(frozen=True, slots=True)
+class Tiles:
+    """The tiles of a permutation.
+
+    Attributes:
+        problem: the permutation of units.
+        tile: units of each mode.
+        unit: elements of a unit.
+        unit_bytes: bytes of a unit.
+        modes: how they cover each mode, if they may overlap: those of kernels by words.
+        sector: as of `WordConfig`.
+    """
+
+    problem: PermuteProblem
+    tile: tuple[int, ...]
+    unit: int
+    unit_bytes: int
+    modes: tuple[TiledMode, ...] = ()
+    sector: int = 1
+
+    @property
+    def counts(self) -> list[int]:
+        """The tiles along each mode."""
+        if self.modes:
+            return [mode.count for mode in self.modes]
+        pairs = zip(self.problem.modes, self.tile, strict=True)
+        return [count_tiles(m.size, t) for m, t in pairs]
+
+    @property
+    def warps(self) -> float:
+        """The warps' worths of elements in a tile, on average of whole tiles and cut ones."""
+        units = prod(m.size for m in self.problem.modes)
+        return units * self.unit / WARP_THREADS / prod(self.counts)
+
+    @property
+    def covered(self) -> float:
+        """The elements of all tiles, for each one of the tensor."""
+        units = prod(m.size for m in self.problem.modes)
+        return prod(self.counts) * prod(self.tile) / units
+
+    @property
+    def apart(self) -> int:
+        """The tiles from one to where its input's run goes on, in the output's order."""
+        first = Side.of(self.problem, self.tile, is_source=True).run[0]
+        order = raster_order(self.problem, self.tile, self.counts, self.unit_bytes)
+        return prod(self.counts[k] for k in order[order.index(first) + 1 :])
+
+    def accesses(
+        self,
+        requests: float,
+        wavefronts: float,
+        *,
+        steps: float,
+        ctas: int,
+        apart: int,
+        prices: Prices,
+    ) -> Accesses:
+        """Return the accesses of the permutation.
+
+        Args:
+            requests: of a tile.
+            wavefronts: of a tile.
+            steps: of a thread.
+            ctas: that a multiprocessor works on at a time.
+            apart: tiles from one to where its input's run goes on.
+            prices: of this kind of kernel.
+        """
+        read, written = touched(self.problem, self.tile, self.unit_bytes)
+        counts, special = self.counts, 0.0
+        if self.modes:
+            # Tiles overlap where others are cut, and what they have in common is read again.
+            read, written = read * self.covered, written * self.covered
+            special = 1 - prod(m.regular / m.count for m in self.modes)
+        source, target = (Side.of(self.problem, self.tile, is_source=s) for s in (True, False))
+        if self.sector > 1:  # only ends of rows are stored by two
+            first = target.run[0]
+            row = target.extents[-1] // self.tile[first] * self.problem.modes[first].size
+            written = 1 + (self.sector - gcd(self.sector, row)) / row
+            special = 1 - (1 - special) * max(0, counts[first] - 2) / counts[first]
+        return Accesses(
+            self.unit_bytes / self.unit,
+            read,
+            written,
+            requests / self.warps,
+            wavefronts / self.warps,
+            steps,
+            ctas,
+            prod(counts),
+            self.warps,
+            source.extents[-1] * self.unit_bytes,
+            target.extents[-1] * self.unit_bytes,
+            apart * prod(self.tile) * self.unit_bytes,
+            prices,
+            special,
+        )
