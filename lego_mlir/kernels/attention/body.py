@@ -41,8 +41,10 @@ and 2¹⁵ of e5m2; what is far below a row's greatest exponential keeps its bit
 _MOST_GROWTH = 8.0
 """The growth of the other types: f16 holds such exponentials."""
 
-_SUMS = 8
-"""Sums of a row, of every eighth exponential: threads that share a row add theirs at the end."""
+_SUMS, _FEW_SUMS = 8, 4
+"""Sums of a row, of every eighth exponential, or of every fourth pair of them, which takes fewer
+registers and is faster with masks and with exponentials of 8 bits: threads that share a row add
+theirs at the end."""
 
 
 class Body:
@@ -81,7 +83,8 @@ class Body:
         columns = config.columns // self._work.pieces
         growth = _GROWTH.get(problem.computed, _MOST_GROWTH)
         offset = _OFFSET.get(problem.computed, 0.0)
-        sums = 1 if columns & (columns - 1) else _SUMS  # tiles of such sizes have no other shape
+        sums = _FEW_SUMS if problem.is_narrow or problem.mask is not None else _SUMS
+        sums = 1 if columns & (columns - 1) else sums  # tiles of such sizes have no other shape
         initial = (
             lg.full((rows, 1), -inf, "f32"),
             lg.zeros((rows, 1), "f32"),
@@ -106,7 +109,7 @@ class Body:
             values = values * old
             for x, v in zip(p, seen, strict=True):
                 values = lg.dot(x.to(problem.computed), v, values)
-            added = reduce(add, [lg.sum(x.reshape(rows, columns // sums, sums), axis=1) for x in p])
+            added = reduce(add, [_row_sums(x, sums) for x in p])
             return allowed, base, total * old + added, values
 
         _, base, total, values = state
@@ -260,6 +263,15 @@ class Body:
             return all_masked() if is_cut else scores
         found = lg.cond(is_cut, lambda: tuple(all_masked()), lambda: tuple(scores))
         return list(found)
+
+
+def _row_sums(tile: Any, sums: int) -> Any:
+    """Return sums of the rows of a tile, `sums` of each: [rows, sums]."""
+    rows, columns = tile.shape
+    if sums == _FEW_SUMS:  # a thread holds the pairs
+        columns //= 2
+        tile = lg.sum(tile.reshape(rows, columns, 2), axis=2)
+    return lg.sum(tile.reshape(rows, columns // sums, sums), axis=1)
 
 
 def _is_inside(token: Any, span: Span) -> Any:

@@ -19,7 +19,7 @@ _REGISTERS = {
     (8, 2): (40, 232),
     (8, 4): (40, 216),
     (12, 0): (32, 160),
-    (12, 2): (32, 160),
+    (12, 2): (56, 152),
     (12, 4): (24, 144),
 }
 """Registers of a thread that copies, and of one that computes, by the warps that compute and those

@@ -36,6 +36,10 @@ _CONVERTERS, _FEW_CONVERTERS, _OPERAND_REGISTERS = 4, 2, 64
 than so many threads have at the launch; and registers of queries, which shared memory need not be
 read for: half of what it can be read at goes to operands in registers."""
 
+_FEW_NARROW_STAGES, _DEEP_NARROW_STAGES = 4, 3
+"""Stages of rings of keys and values of 8 bits, where queries are few, so that as many bytes are in
+flight as with 16 bits; and where there are half as many keys to an iteration."""
+
 _SPLIT_KEYS, _MANY_KEYS = 128, 512
 """A CTA has so many keys at least, for the combination of splits to cost little, if its queries are
 few, or many, and only the launch knows how many CTAs there are."""
@@ -69,6 +73,8 @@ _DEPTH_UNIT = 16
 def choose(problem: AttentionProblem, spec: GpuSpec, target: Target) -> AttentionConfig:
     """Return the config of an attention kernel on a card."""
     found = _choose_tiles(problem, spec, target)
+    if found.rows <= _ROWS:  # CTAs that read all the time gain nothing by more rings
+        return found
     return with_rings(problem, found, _tiles(problem, found), spec, target)
 
 
@@ -93,11 +99,13 @@ def _choose_tiles(problem: AttentionProblem, spec: GpuSpec, target: Target) -> A
     rows = queries * (problem.group if packed else 1)
     if not (target.has_wgmma and _fits_rings(problem)):
         return _by_mma(problem, spec, target, rows, packed=packed)
-    few = _config(problem, spec, _ROWS, "pipelined", packed=packed)
-    if rows <= _ROWS:
-        return few
     page = _MANY_ROWS if problem.cache is None else problem.cache.page
     is_cast = problem.dtype_kv != problem.computed or problem.dtype_kv != problem.dtype
+    few = _config(problem, spec, _ROWS, "pipelined", packed=packed)
+    if problem.is_narrow and not is_cast and depth <= _DEEP and page % few.columns == 0:
+        few = replace(few, schedule="attention", stages=_FEW_NARROW_STAGES, converters=_CONVERTERS)
+    if rows <= _ROWS:
+        return few
     if is_cast or page < _COLUMNS:
         # Values are converted on their way to the second dot, which cannot come late then; nor can
         # the dots of several pages.
@@ -105,21 +113,24 @@ def _choose_tiles(problem: AttentionProblem, spec: GpuSpec, target: Target) -> A
     size = _many_rows(problem, depth, spec, packed=packed)
     many = _config(problem, spec, size, "attention", packed=packed)
     if problem.is_narrow:
-        many = _with_converters(many, depth)
+        many = _with_converters(problem, many, depth)
     if rows > _MANY_ROWS or _is_busy(_tiles(problem, many), spec) or many.is_open:
         return many
     return min(few, many, key=lambda config: _microseconds(problem, config, spec))
 
 
-def _with_converters(config: AttentionConfig, depth: int) -> AttentionConfig:
+def _with_converters(
+    problem: AttentionProblem, config: AttentionConfig, depth: int
+) -> AttentionConfig:
     """Return the config of exponentials of 8 bits, whose values warps of their own transpose."""
     # Threads of three warpgroups have so few registers that none are left for what begins early.
-    is_tight = config.rows > _MANY_ROWS
+    is_tight, is_deep = config.rows > _MANY_ROWS, depth > _DEEP
     return replace(
         config,
-        converters=_FEW_CONVERTERS if is_tight or depth > _DEEP else _CONVERTERS,
+        converters=_FEW_CONVERTERS if is_tight or is_deep else _CONVERTERS,
         operand_registers=_OPERAND_REGISTERS,
         speculated=0 if is_tight else config.speculated,
+        stages=_DEEP_NARROW_STAGES if is_deep and problem.mask is None else config.stages,
     )
 
 

@@ -52,10 +52,25 @@ def check(
 
 
 @pytest.mark.parametrize(
-    ("dtype", "running"), [("f8E4M3FN", "late"), ("f8E4M3FN", "random"), ("f16", "early")]
+    ("dtype", "dtype_pv", "running"),
+    [(E4M3, "f16", "late"), (E4M3, E4M3, "random"), ("f16", "f16", "early")],
 )
-def test_few_queries(dtype: str, running: str) -> None:
-    check((1, 8, 130, 4, 1, 64), dtype, E4M3, running, dtype_pv="f16")
+def test_few_queries(dtype: str, dtype_pv: str, running: str) -> None:
+    check((1, 8, 130, 4, 1, 64), dtype, E4M3, running, dtype_pv=dtype_pv)
+
+
+def test_few_queries_of_sequences_of_any_lengths() -> None:
+    lengths = np.array([0, 5, 150], np.int32)
+    q, k, v = (
+        drawn(3, n, h, 32, seed=seed).astype(TYPES[E4M3])
+        for seed, (n, h) in enumerate([(1, 4), (150, 1), (150, 1)])
+    )
+    o = np.full(q.shape, np.nan, np.float16)
+    kernel = attention(None, 1, 150, 4, 32, heads_kv=1, dtype=E4M3, lengths=True, target="sm_90a")
+    kernel(q, k, v, lengths, o, device=Simulator(order=("early", 0)))
+    wide = (x.astype(np.float16) for x in (q, k, v))
+    truth, _ = reference(*wide, mask=lambda b, h, i, j: j < lengths[b])
+    np.testing.assert_allclose(o, truth, atol=NARROW_TOLERANCE[E4M3])
 
 
 @pytest.mark.parametrize("dtype", ["f8E4M3FN", "f16"])
@@ -223,6 +238,12 @@ def test_the_heuristic_chooses_tiles_for_8_bits() -> None:
     assert "192 queries × 128 keys" in chosen(8192, 64, causal=True)
     assert "128 queries × 128 keys" in chosen(2048, 64, causal=True)
     assert "128 queries × 128 keys" in chosen(8192, 128)
+    assert "128 queries × 64 keys" in chosen(8192, 256)
+    few = {"heads_kv": 8, "dtype": E4M3, "target": "sm_90a"}
+    rings = "schedule 'attention', 4 stages"
+    assert rings in attention(16, 1, 8192, 64, 128, **few).explain()
+    cache = {"lengths": True, "page_size": 32}  # smaller than tiles of keys
+    assert rings not in attention(16, 1, 8192, 64, 128, **few, **cache).explain()
 
 
 def test_keys_and_values_pass_through_rings() -> None:
