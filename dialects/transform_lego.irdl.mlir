@@ -271,9 +271,10 @@ irdl.dialect @transform_lego {
     irdl.operands(kernels: %op, parameters: variadic %param)
   }
 
-  // Lets the warpgroups of a role begin the dots of loops in turns.
+  // Lets the warpgroups of a role begin the dots of loops in turns; not with `turns = 0`.
   irdl.operation @order_consumers {
     %op = irdl.is !transform.any_op
-    irdl.operands(loops: %op)
+    %param = irdl.is !transform.param<i64>
+    irdl.operands(loops: %op, parameters: variadic %param)
   }
 }

@@ -79,7 +79,11 @@ module attributes {transform.with_named_sequence} {
     "transform_lego.overlap_dots"(%kernels) : (!transform.any_op) -> ()
     %skewed = transform.structured.match ops{["scf.for"]} in %module
         : (!transform.any_op) -> !transform.any_op
-    "transform_lego.order_consumers"(%skewed) : (!transform.any_op) -> ()
+    // 1 if warpgroups begin their dots in turns; 0 if each begins when it can.
+    %turns = "transform_lego.parameter"() {name = "turns", default = 1 : i64}
+        : () -> !transform.param<i64>
+    "transform_lego.order_consumers"(%skewed, %turns)
+        : (!transform.any_op, !transform.param<i64>) -> ()
     transform.yield
   }
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from itertools import cycle, product
 from math import ceil
@@ -29,9 +29,6 @@ _CACHED_BYTES = 300e6
 
 _CACHES, _MOST_CACHED = (2048, 8192, 32768, 131072), 1 << 24
 """Keys of sequences that are decoded, and how many all of a batch have at most."""
-
-_CTAS = 132
-"""Multiprocessors of an H100 or H200."""
 
 _TOKENS = 16384
 _LENGTHS = (512, 1024, 2048, 4096, 8192, 16384, 32768)
@@ -189,37 +186,13 @@ def _words(sizes: Sizes) -> int:
 
 
 def _variants(sizes: Sizes) -> dict[str, dict[str, Any]]:
-    """Return the options of kernels of 8 bits that are measured beside the one that is chosen."""
-    from lego_mlir.kernels import AttentionConfig
-
+    """Return the options of kernels that are measured beside those of 8 bits."""
     if sizes.dtype != _NARROW:
         return {}
     found: dict[str, dict[str, Any]] = {
         "exponentials of 16 bits": {"dtype_pv": "f16"},
         _WIDE: {"dtype": "f16", "dtype_pv": None},
     }
-    if not sizes.is_decoding:
-        given = AttentionConfig(
-            128, 128, 8, schedule="attention", query_stages=1, store_stages=1, ctas=_CTAS,
-            operand_registers=64, converters=4,
-        )  # fmt: skip
-        wide = replace(given, rows=192, warps=12, converters=2)
-        others = {
-            64: {
-                "128 queries": replace(given, speculated=8),
-                "192 queries, 96 keys": replace(wide, columns=96),
-            },
-            128: {
-                "24 registers speculated": replace(given, speculated=24),
-                "192 queries, 64 keys": replace(wide, columns=64, operand_registers=0),
-            },
-            256: {
-                "queries in shared memory": replace(
-                    given, columns=64, converters=2, operand_registers=0
-                )
-            },
-        }
-        found |= {name: {"config": config} for name, config in others[sizes.depth].items()}
     return {f"{VARIANT}{name}": options for name, options in found.items()}
 
 

@@ -2,6 +2,8 @@
 // RUN: %legoc %S/Inputs/attention.mlir --schedule=attention --emit=placed | FileCheck %s
 // RUN: %legoc %S/Inputs/attention.mlir --schedule=attention --emit=index | FileCheck %s --check-prefix=INDEX
 // RUN: %legoc %S/Inputs/attention.mlir --schedule=attention --check-each-step | FileCheck %s --check-prefix=STEPS
+// RUN: %legoc %S/Inputs/attention.mlir --schedule=attention --param turns=0 --emit=placed | FileCheck %s --check-prefix=FREE
+// RUN: not %legoc %S/Inputs/attention.mlir --schedule=attention --param turns=2 --emit=placed 2>&1 | FileCheck %s --check-prefix=WRONG
 
 // CHECK:      "lego.role"
 // CHECK:      scf.for
@@ -21,3 +23,8 @@
 
 // STEPS:      the schedule: every element is the same
 // STEPS:      lowering, run in the simulator (random): the largest error
+
+// FREE-NOT:   lego.turn
+// FREE:       "lego.dot_async"
+
+// WRONG:      error: order_consumers: turns is 2

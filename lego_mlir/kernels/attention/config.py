@@ -54,6 +54,7 @@ class AttentionConfig:
         operand_registers: of a thread, in which a schedule may keep queries.
         speculated: registers of exponentials that a schedule begins before it is known whether they
             need another base.
+        turns: 1 if warpgroups begin their dots in turns; 0 if each begins when it can.
         converters: warps that transpose values of 8 bits, for exponentials of 8 bits; 0 if those do
             it that compute, which is slow.
         reason: why it was chosen.
@@ -73,6 +74,7 @@ class AttentionConfig:
     operand_registers: int = 0
     speculated: int = 0
     converters: int = 0
+    turns: int = 1
     reason: str = "given"
 
     def __post_init__(self) -> None:
@@ -87,6 +89,8 @@ class AttentionConfig:
             if type(n) is not int or n < 1:
                 raise LegoError(f"AttentionConfig: {name} is at least 1, not {n!r}")
 
+        if self.turns not in (0, 1):
+            raise LegoError(f"AttentionConfig: turns is 0 or 1, not {self.turns!r}")
         for name in ("ctas", "store_stages", "operand_registers", "speculated", "converters"):
             n = getattr(self, name)
             if type(n) is not int or n < 0:
@@ -118,7 +122,14 @@ class AttentionConfig:
             if copying:
                 params |= {"producer_registers": copying, "consumer_registers": computing}
         if self.schedule in _SKEWED:
-            names = "ctas", "store_stages", "store_parts", "operand_registers", "speculated"
+            names = (
+                "ctas",
+                "store_stages",
+                "store_parts",
+                "operand_registers",
+                "speculated",
+                "turns",
+            )
             params |= {name: getattr(self, name) for name in names}
             params["outer_stages"] = self.query_stages
             if self.converters:

@@ -130,6 +130,8 @@ def _with_converters(
         converters=_FEW_CONVERTERS if is_tight or is_deep else _CONVERTERS,
         operand_registers=_OPERAND_REGISTERS,
         speculated=0 if is_tight else config.speculated,
+        # Dots of such depths leave so much time that warpgroups need not take turns.
+        turns=0 if is_deep else config.turns,
         stages=_DEEP_NARROW_STAGES if is_deep and problem.mask is None else config.stages,
     )
 

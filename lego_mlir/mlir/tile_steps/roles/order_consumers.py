@@ -18,7 +18,8 @@ becomes, for a role of two warpgroups,
       ...
     }
 
-So the tensor cores work for one warpgroup while the other one does what comes behind its dots.
+So the tensor cores work for one warpgroup while the other one does what comes behind its dots. With
+`turns = 0` nothing is ordered: warpgroups whose dots take much longer than the rest need no turns.
 """
 
 from __future__ import annotations
@@ -35,7 +36,10 @@ from lego_mlir.mlir.tile_steps.kernels import body_of, following, loops_of, oper
 @transform("order_consumers")
 def order_consumers(step: TransformStep) -> list[list[Any]]:
     """Put the dots that the bodies of loops begin together into turns of the warpgroups."""
-    for kernel, loop in loops_of(step):
+    turns = step.number("turns", 1)
+    if turns not in (0, 1):
+        raise step.misuse(f"turns is {turns}", hint=step.option("turns", 1))
+    for kernel, loop in loops_of(step) if turns else ():
         begun = _begun(body_of(loop))
         groups = kernel.warps // WARPGROUP_WARPS
         if not begun or groups < 2:
