@@ -26,16 +26,22 @@ from lego_mlir.index import construct
 
 
 def slice_boxes(
-    layout: Layout, extents: Sequence[int], shared: Slice, order: Sequence[int], element: int
+    layout: Layout,
+    extents: Sequence[int],
+    whole: Sequence[bool],
+    shared: Slice,
+    order: Sequence[int],
+    element: int,
 ) -> tuple[TensorMapBoxes, tuple[tuple[int, ...], ...]]:
     """Derive a tensor map whose boxes copy a slice of a tensor, wherever the slice begins.
 
     Neighbouring dimensions that are one run of memory become one dimension of the map if the slice
-    has all of the inner ones, from index 0 on. So the words of a row make a box as wide as the row.
+    has all of the inner ones. So the words of a row make a box as wide as the row.
 
     Args:
         layout: of the tensor, of known or symbolic size; it has strides.
         extents: of the slice along each dimension of the layout, 1 where it has an index.
+        whole: for each of these, whether the slice has all of it, from index 0 on.
         shared: the slice in shared memory.
         order: for each dimension of `shared` the dimension of the layout.
         element: bytes of an element.
@@ -49,9 +55,9 @@ def slice_boxes(
     """
     shape, strides = strides_of(layout)
     groups: list[tuple[int, ...]] = []
-    for d, (n, extent) in enumerate(zip(shape, extents, strict=True)):
+    for d, n in enumerate(shape):
         is_run = d > 0 and strides[d - 1] == construct.mul(n, strides[d])
-        if is_run and extent == n:
+        if is_run and whole[d]:
             groups[-1] = (*groups[-1], d)
         else:
             groups.append((d,))

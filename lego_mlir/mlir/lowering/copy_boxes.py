@@ -73,14 +73,16 @@ def box_copy(read: Slice, written: Slice, element: int) -> BoxCopy:
             hint='a window that reads zeros outside, t.window(sizes, function, "zero")',
         )
     at_zero = Slice(written.layout, tuple(None if i is None else 0 for i in written.index))
-    boxes, groups = slice_boxes(tensor, extents, at_zero, order, element)
+    whole = [
+        begin == 0 and extent == n
+        for begin, extent, n in zip(first, extents, tensor.dims, strict=True)
+    ]
+    boxes, groups = slice_boxes(tensor, extents, whole, at_zero, order, element)
     coordinates = []
     for group in (groups[d] for d in boxes.dims):
         inner: Int = 1
         for d in group[1:]:
             inner = construct.mul(inner, tensor.dims[d])
-        if any(first[d] != 0 for d in group[1:]):
-            raise LegoError(f"TMA: the slice does not begin at index 0 of the runs of '{layout}'")
         coordinates.append(construct.mul(first[group[0]], inner))
     return BoxCopy(boxes, tuple(coordinates))
 

@@ -133,6 +133,27 @@ def test_what_no_tensor_map_has() -> None:
         kernel_of(body).compile("sm_80")
 
 
+def test_slices_as_wide_as_the_tensor_begin_anywhere() -> None:
+    """They are whole rows of the window, but none of the tensor."""
+
+    def body(a: Any, b: Any) -> None:
+        t, ring = lg.thread_id(), lg.ring("f32", OrderBy(Row(N, N)), 1)
+        moved = a.window((Z, N, N), lambda z, y, x: (z, y + 1, x - 4), ("inside", "zero", "zero"))
+
+        @lg.if_(t == 0)
+        def _() -> None:
+            ring.copy(0, moved, (1, *WHOLE[1:]))
+
+        stage = ring.wait(0)
+        for y in range(N):
+            b[0, y, t] = ring.tensor[stage, y, t]
+
+    x = np.random.default_rng(0).random((Z, N, N), np.float32)
+    y = np.empty_like(x)
+    kernel_of(body, block=N)(x, y, device="sim")
+    np.testing.assert_array_equal(y[0], np.pad(x[1], ((0, 1), (4, 0)))[1:, :N])
+
+
 def test_sizes_that_the_launch_knows() -> None:
     """Rows of any number of columns, which the launch's tensor map has."""
 
