@@ -111,14 +111,16 @@ class Plane:
         self.threads = OrderBy(Row(sweep.rows, sweep.words))
         self.size = OrderBy(Row(own[0] + 2 * self.radius, own[1] + 2 * side))  # of words
         self.count = 2 * self.radius + 1  # planes that a plane is near to
-        self.keys = list(product(range(self.count), range(sweep.each)))  # sums, the first is done
+        # A plane adds to sums from 0 on. Those of -1 are done: they are stored a step later, for
+        # LLVM would move sums that only a branch stores into the branch, and all words with them.
+        self.keys = list(product(range(-1, self.count), range(sweep.each)))
         self.field = lg.Tensor["f32", layout, WORD * 4]
         self.by_words = layout.GroupBy([n, n, n // WORD, WORD])
         self.parts, self.own = (parts, n // parts), own
         self.pairs = lg.ceildiv(n, 2 * sweep.planes)  # of parts, one upwards and one downwards
 
     def source(self, tensor):
-        """Return the field by part, z from `radius` + 1 before it on, tile and place in its plane."""
+        """Return the field by part, z from `radius` + 1 before, tile and place in its plane."""
         parts, planes = self.parts
         return tensor.view(self.by_words).window(
             (parts, planes + 2 * self.radius + 2, *self.tiles.dims, *self.size.dims, WORD),
@@ -176,14 +178,6 @@ class Plane:
         _, is_down = OrderBy(Row(self.pairs, 2)).inv(part)
         return lambda up, down: up + (down - up) * is_down
 
-    def done(self, step):
-        """Return the plane whose sums are done after a step.
-
-        Until the first one is, its place takes sums that are overwritten: LLVM would move what only
-        a branch needs into the branch, and all words that were read would take registers till then.
-        """
-        return lg.maximum(step - 2 * self.radius, 0)
-
     def weights_near(self, near):
         """Return the weights of these sums, by the offsets along y, x, z."""
         by_row = {}
@@ -223,7 +217,7 @@ class Plane:
                     sums[at] = lg.fma(value, weight, sums[at])
 
     def moved(self, sums):
-        """Return the sums after the next step: the first are done, and there are new ones."""
+        """Return the sums as the next step has them: the first are done, and there are new ones."""
         zero = lg.zeros((WORD,), "f32")
         return [sums.get((s + 1, i), zero) for s, i in self.keys]
 
@@ -251,7 +245,7 @@ def by_ring(n, taps, layout, sweep):
         end = lg.minimum(begin + share, total)
 
         def part(position, number):
-            """Sweep along what is left of a tile; return where it ends, and the next plane's number.
+            """Sweep along what is left of a tile; return its end, and the next plane's number.
 
             Args:
                 position: of the first plane.
@@ -272,26 +266,38 @@ def by_ring(n, taps, layout, sweep):
 
             for step in range(ring.stages):
                 copy(step)
-            sums = plane.zeros()
+
+            def store(step, sums):
+                """Store the sums that were done when a step began."""
+                done = step - 2 * radius - 1
+                z = first + along(done, length - 1 - done)
+                for i in range(sweep.each):
+                    target[(0, z, *tile, y, i, x, slice(None))] = sums[-1, i]
+
+            carried = plane.zeros()
             for start, stop, near in plane.phases(steps):
                 by_row = plane.weights_near(near)
 
-                @lg.fold(stop, sums, start=start)
-                def sums(step, *sums, by_row=by_row, near=near):
+                @lg.fold(stop, carried, start=start)
+                def carried(step, *carried, by_row=by_row, near=near):
+                    sums = dict(zip(plane.keys, carried, strict=True))
+
+                    if 0 in near:
+
+                        @lg.if_(step > 2 * radius)
+                        def _():
+                            store(step, sums)
+
                     @lg.if_(step > 0)
                     def _():
                         copy(step + ring.stages - 1)  # all have read the plane before, or nearly
 
-                    stage, sums = ring.wait(number + step), dict(zip(plane.keys, sums, strict=True))
+                    stage = ring.wait(number + step)
                     plane.add(lambda k, word: around[stage, y, k, x, word, :], sums, by_row)
                     ring.release(number + step)
-                    if 0 in near:
-                        for i in range(sweep.each):
-                            done = plane.done(step)
-                            z = first + along(done, length - 1 - done)
-                            target[(0, z, *tile, y, i, x, slice(None))] = sums[0, i]
                     return tuple(plane.moved(sums))
 
+            store(steps, dict(zip(plane.keys, carried, strict=True)))
             return position + length, number + steps
 
         if most == 1:
@@ -334,6 +340,13 @@ def by_registers(n, taps, layout, sweep):
             z = along(step + 1, steps - step)
             return [source[(part, z, *tile, *place, slice(None))] for place in places]
 
+        def store(step, sums):
+            """Store the sums that were done when a step began."""
+            done = step - 2 * radius - 1
+            z = along(done, planes - 1 - done)
+            for i in range(sweep.each):
+                target[(part, z, *tile, y, i, x, slice(None))] = sums[-1, i]
+
         carried = (*plane.zeros(), *loaded(0))
         for start, stop, near in plane.phases(steps):
             by_row = plane.weights_near(near)
@@ -349,13 +362,18 @@ def by_registers(n, taps, layout, sweep):
                         buffer[(stage, *size.inv(number), slice(None))] = word
 
                 following = loaded(step + 1)
+
+                if 0 in near:
+
+                    @lg.if_(step > 2 * radius)
+                    def _():
+                        store(step, sums)
+
                 lg.barrier()
                 plane.add(lambda k, word: around[stage, y, k, x, word, :], sums, by_row)
-                if 0 in near:
-                    z = along(plane.done(step), planes - 1 - plane.done(step))
-                    for i in range(sweep.each):
-                        target[(part, z, *tile, y, i, x, slice(None))] = sums[0, i]
                 return (*plane.moved(sums), *following)
+
+        store(steps, dict(zip(plane.keys, carried, strict=False)))
 
     return kernel
 

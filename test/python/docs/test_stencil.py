@@ -61,7 +61,9 @@ def test_seven_points_take_few_instructions(layout: str, logic: float) -> None:
     assert counts["float"] <= 7 * 18 / 16
     assert counts["integer"] < 3.5
     assert counts["logic"] < logic
-    assert counts["global memory"] < 0.61 # by words of four: a load and a store, and what is around
+    assert (
+        counts["global memory"] < 0.61
+    )  # by words of four: a load and a store, and what is around
     assert counts["shared memory"] < 1.6
 
 
@@ -73,6 +75,7 @@ def test_what_it_does_not_take_is_said() -> None:
         STENCIL["stencil"](N, STENCIL["weights"]("star", 5), LAYOUTS["rows"], SWEEPS[0])
     upwards = {(0, 0, 0): 1.0, (1, 0, 0): 2.0}
     alternating = SWEEPS[0]._replace(alternating=True)
-    for taps, sweep in ((upwards, alternating), (taps, alternating._replace(planes=29, stages=2))):
+    uneven = alternating._replace(planes=29, stages=2)
+    for given, sweep in ((upwards, alternating), (taps, uneven)):
         with pytest.raises(ValueError, match="an alternating sweep needs the same weights"):
-            STENCIL["stencil"](N, taps, LAYOUTS["rows"], sweep)
+            STENCIL["stencil"](N, given, LAYOUTS["rows"], sweep)
