@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from lego_mlir.index import Sym, construct, substitute, symbols
+from lego_mlir.index import Int, Sym, construct, substitute, symbols
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.lowering.indices.index_reader import IndexReader
@@ -46,7 +46,7 @@ class ClusterValues:
         """Read the index that a layout has at an offset.
 
         The offset is below the layout's size, so its sizes are positive, and the remainder by the
-        size is the offset itself.
+        size is the offset itself. Of both forms the one counts that fewer ranks tell apart.
         """
         layout = self._kernel.layouts.of(op)
         for value in sizes_of(op, layout).values() if layout.symbols else ():
@@ -55,9 +55,14 @@ class ClusterValues:
                 positive = self._reader.symbol(value, size.name, 1, size.hi, size.divisors)
                 self._reader.define(value, positive)
         layout = with_read_sizes(op, layout, self._reader)
-        offset = construct.mod(self._reader.read(op.operands[0]), layout.size)
-        for result, x in zip(op.results, layout.inv(offset), strict=True):
-            self._reader.define(result, x)
+        offset = self._reader.read(op.operands[0])
+        forms = [layout.inv(x) for x in (offset, construct.mod(offset, layout.size))]
+        for result, *same in zip(op.results, *forms, strict=True):
+            self._reader.define(result, min(same, key=self._variants))
+
+    def _variants(self, x: Int) -> int:
+        """Return the number of different values of an expression in the CTAs of a cluster."""
+        return len({substitute(x, {self._rank: rank}) for rank in range(self._kernel.cluster)})
 
     def is_common(self, value: Any) -> bool:
         """Return whether a scalar is known to be the same in all CTAs of a cluster."""

@@ -38,6 +38,7 @@ class MmaConfig(GemmConfig):
             copied while one is multiplied.
         raster_group: height in tiles of a raster group, at most. CTAs take the tiles of a group
             column by column, so that what they read is still in the L2 cache.
+        steps: the schedule whose steps make the kernels, which are programs on tiles.
     """
 
     tile: tuple[int, int, int]
