@@ -45,6 +45,7 @@ def check(kernel: Any, order: str) -> None:
             "early",
         ),
         ((128, 256, 200), {"c": OrderBy(Col(128, 256))}, OVERLAPPED, "random:1"),
+        ((128, 256, 40), {}, OVERLAPPED, "late"),
         ((192, 192, 256), {}, replace(PERSISTENT, persistent_ctas=0, cluster=(2, 2)), "late"),
         (
             (128, 64, 448),  # slices of 2, 2, 2 and 1 iterations
@@ -127,6 +128,13 @@ def test_a_tile_is_stored_while_the_last_one_is_read(columns: int) -> None:
     ptx = kernel.compile("sm_90a").ptx
     assert ptx.count("cp.async.bulk.tensor.2d.global.shared::cta") == 1
     assert re.findall(r"bulk\.wait_group\.read \t?(\d);", ptx) == ["1", "0"]
+
+
+@pytest.mark.parametrize(("depth", "branches"), [(40, 0), (200, 1)])
+def test_the_first_tile_has_code_of_its_own_if_it_is_short(depth: int, branches: int) -> None:
+    """With one dot a tile, the loop over tiles has no branch around what it puts."""
+    kernel = matmul(128, 256, depth, config=OVERLAPPED, target="sm_90a")
+    assert kernel.compilation().text("placed").count("scf.if") == branches
 
 
 SPLIT = WgmmaConfig((64, 64, 64), 1, 3, split_k=2, split_k_through="l2")
