@@ -75,9 +75,9 @@ _SKEWED = {
 _NEAR = 0.97
 """What is estimated to be so near to a copy is taken without looking at kernels by words."""
 
-_GAIN, _GAIN_SMALL = 0.97, 0.75
-"""Kernels by words are taken where they are estimated to take less than so much of the time of
-others, and of small tensors, whose other kernels were faster on an H200 than estimated."""
+_GAIN_SMALL = 0.75
+"""Kernels by words of small tensors are taken where they are estimated to take less than so much of
+the time of others, which were faster on an H200 than estimated."""
 
 _UNIT_BYTES = 8
 """The largest unit that stays together: in shared memory it is accessed by one lane."""
@@ -142,7 +142,7 @@ def choose_config(problem: PermuteProblem, element_bytes: int, max_width: int) -
     if accesses.least_cycles >= _NEAR * accesses.cycles:
         return best
     words, of_words = by_words(problem, element_bytes, max_width)
-    gain = _GAIN_SMALL if is_small(problem, element_bytes) else _GAIN
+    gain = _GAIN_SMALL if is_small(problem, element_bytes) else 1.0
     return words if of_words.cycles < gain * accesses.cycles else best
 
 
