@@ -33,13 +33,6 @@ def runs_at_least(loop: Any, count: Any) -> bool:
     return prover.is_nonnegative(construct.sub(construct.sub(span, before), 1))
 
 
-def runs_never(loop: Any) -> bool:
-    """Return whether a loop is known to have no iteration."""
-    reader = IndexReader()
-    low, high = map(reader.read, list(loop.operands)[:2])
-    return prover.is_nonnegative(construct.sub(low, high))
-
-
 def conditions(branch: Any) -> list[Any]:
     """Return what has to be true for a branch to be taken."""
     found: list[Any] = []

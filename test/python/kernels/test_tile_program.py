@@ -130,13 +130,6 @@ def test_a_tile_is_stored_while_the_last_one_is_read(columns: int) -> None:
     assert re.findall(r"bulk\.wait_group\.read \t?(\d);", ptx) == ["1", "0"]
 
 
-@pytest.mark.parametrize(("depth", "branches"), [(40, 0), (200, 1)])
-def test_the_first_tile_has_code_of_its_own_if_it_is_short(depth: int, branches: int) -> None:
-    """With one dot a tile, the loop over tiles has no branch around what it puts."""
-    kernel = matmul(128, 256, depth, config=OVERLAPPED, target="sm_90a")
-    assert kernel.compilation().text("placed").count("scf.if") == branches
-
-
 SPLIT = WgmmaConfig((64, 64, 64), 1, 3, split_k=2, split_k_through="l2")
 
 

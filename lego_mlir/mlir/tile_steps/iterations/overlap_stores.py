@@ -26,10 +26,9 @@ becomes
 
 So tensor cores work while threads write a tile to shared memory, and while TMA stores one part the
 next one need not wait. The tile is in registers until then. What is put at once, or in more parts
-than the loop of dots is known to have iterations, is put behind the first dot. Without a loop of
-dots an iteration is short: the first one stands in front of the loop, in which nothing waits for a
-condition. The loop must be known to run at least once. `pipeline_stores` makes such rings, and
-`overlap_iterations` or `overlap_dots` asynchronous dots.
+than the loop of dots is known to have iterations, is put behind the first dot. The loop must be
+known to run at least once. `pipeline_stores` makes such rings, and `overlap_iterations` or
+`overlap_dots` asynchronous dots.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.dialect import pipeline_operations as pipelines
 from lego_mlir.mlir.modules import operations_in
 from lego_mlir.mlir.schedule.transform_step import TransformStep, transform
-from lego_mlir.mlir.tile_ir.iterations import runs_at_least, runs_never
+from lego_mlir.mlir.tile_ir.iterations import runs_at_least
 from lego_mlir.mlir.tile_passes.lower_tiles import build
 from lego_mlir.mlir.tile_passes.lower_tiles.memory import where
 from lego_mlir.mlir.tile_steps.iterations.rotation import Rotation, clone_with
@@ -128,15 +127,11 @@ def _overlap(step: TransformStep, loop: Any, late: set[Any], behind: Any) -> Non
             hint="its last tile is put behind the loop: give it bounds that are constant, or at "
             "least one more than an index",
         )
-    loops = [op for op in operations_of(body_of(loop)) if op.name == _LOOP]
-    has_loop = any(_dots(operations_in(op)) and not runs_never(op) for op in loops)
-    rotation = Rotation(loop, late, behind, is_guarded=has_loop)
+    rotation = Rotation(loop, late, behind, is_guarded=True)
     rotation.build()
     for value in operations_of(body_of(rotation.made))[-1].operands:
         _mark_outliving(value)
     step.erase(loop)
-    if not has_loop:
-        return
     for op in rotation.late:
         if op.name == _LOOP:
             _spread(step, rotation.guard, op)
