@@ -101,19 +101,20 @@ class Plane:
         layout: of the field.
         sweep: what a CTA computes.
         side: words that a plane has on either side of those of the CTA.
+        done: the first sums that a step carries. A plane adds to those from 0 on. Those of -1 were
+            done a step before: they are stored late, for LLVM would move sums that only a branch
+            stores into the branch, and all words with them, which takes registers.
         parts: of the field along z, from which planes are counted.
     """
 
-    def __init__(self, n, taps, layout, sweep, side, parts=1):
+    def __init__(self, n, taps, layout, sweep, side, done=0, parts=1):
         self.taps, self.sweep, self.side, self.radius = taps, sweep, side, radius_of(taps)
         own = sweep.rows * sweep.each, sweep.words
         self.tiles = OrderBy(Row(n // own[0], n // WORD // own[1]))
         self.threads = OrderBy(Row(sweep.rows, sweep.words))
         self.size = OrderBy(Row(own[0] + 2 * self.radius, own[1] + 2 * side))  # of words
         self.count = 2 * self.radius + 1  # planes that a plane is near to
-        # A plane adds to sums from 0 on. Those of -1 are done: they are stored a step later, for
-        # LLVM would move sums that only a branch stores into the branch, and all words with them.
-        self.keys = list(product(range(-1, self.count), range(sweep.each)))
+        self.keys = list(product(range(done, self.count), range(sweep.each)))
         self.field = lg.Tensor["f32", layout, WORD * 4]
         self.by_words = layout.GroupBy([n, n, n // WORD, WORD])
         self.parts, self.own = (parts, n // parts), own
@@ -224,7 +225,7 @@ class Plane:
 
 def by_ring(n, taps, layout, sweep):
     """Return the kernel that TMA brings planes for. Arguments are those of `stencil`."""
-    plane = Plane(n, taps, layout, sweep, side=2)  # rows begin at sectors of 32 bytes
+    plane = Plane(n, taps, layout, sweep, side=2, done=-1)  # rows begin at sectors of 32 bytes
     radius, share = plane.radius, sweep.planes
     tiles, slices = plane.tiles, OrderBy(Row(*plane.size.dims, WORD))
     # The planes of a tile one behind the other, or where that is even, a share of all tiles first.
@@ -340,13 +341,6 @@ def by_registers(n, taps, layout, sweep):
             z = along(step + 1, steps - step)
             return [source[(part, z, *tile, *place, slice(None))] for place in places]
 
-        def store(step, sums):
-            """Store the sums that were done when a step began."""
-            done = step - 2 * radius - 1
-            z = along(done, planes - 1 - done)
-            for i in range(sweep.each):
-                target[(part, z, *tile, y, i, x, slice(None))] = sums[-1, i]
-
         carried = (*plane.zeros(), *loaded(0))
         for start, stop, near in plane.phases(steps):
             by_row = plane.weights_near(near)
@@ -362,18 +356,17 @@ def by_registers(n, taps, layout, sweep):
                         buffer[(stage, *size.inv(number), slice(None))] = word
 
                 following = loaded(step + 1)
-
-                if 0 in near:
-
-                    @lg.if_(step > 2 * radius)
-                    def _():
-                        store(step, sums)
-
                 lg.barrier()
                 plane.add(lambda k, word: around[stage, y, k, x, word, :], sums, by_row)
-                return (*plane.moved(sums), *following)
+                if 0 in near:
 
-        store(steps, dict(zip(plane.keys, carried, strict=False)))
+                    @lg.if_(step >= 2 * radius)
+                    def _():
+                        z = along(step - 2 * radius, steps - 1 - step)
+                        for i in range(sweep.each):
+                            target[(part, z, *tile, y, i, x, slice(None))] = sums[0, i]
+
+                return (*plane.moved(sums), *following)
 
     return kernel
 
