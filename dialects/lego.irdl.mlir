@@ -192,24 +192,6 @@ irdl.dialect @lego {
     irdl.attributes {"layout" = %layout}
   }
 
-  // Adds up a tile over the CTAs that compute slices of K, through accumulators in global memory.
-  // What follows in the block happens in the CTA that is the last to add, for each tile of the
-  // output. Both buffers hold zeros before and after: the accumulators, one tile after another, and
-  // the number of CTAs that have added to each tile. `slices` is their number. With `in_order` each
-  // CTA has accumulators of its own, `slices` times as many, which are added in the order of slices.
-  irdl.operation @sum_slices {
-    %accumulator = irdl.base "!builtin.vector"
-    %index = irdl.is index
-    %sums = irdl.base "!builtin.memref"
-    %arrivals = irdl.base "!builtin.memref"
-    %total = irdl.base "!builtin.vector"
-    %slices = irdl.base "#builtin.integer"
-    irdl.operands(accumulator: %accumulator, tile: %index, slice: %index, sums: %sums,
-                  arrivals: %arrivals)
-    irdl.results(total: %total)
-    irdl.attributes {"slices" = %slices}
-  }
-
   // Fails the compilation unless the layout is proven to have a property, which is a unit
   // attribute: {layout = #L, bijective}, or injective. It computes nothing.  operands: symbols
   irdl.operation @check {

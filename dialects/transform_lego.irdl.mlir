@@ -66,13 +66,6 @@ irdl.dialect @transform_lego {
     irdl.results(packed: %op)
   }
 
-  // Makes kernels persistent: at most `persistent_ctas` CTAs, each of which computes several tiles.
-  irdl.operation @persist {
-    %op = irdl.is !transform.any_op
-    %param = irdl.is !transform.param<i64>
-    irdl.operands(kernels: %op, parameters: variadic %param)
-  }
-
   // Divides the K loop of an output tile among `split_k` CTAs of a cluster, which then reduce their
   // accumulators; each keeps a slice of the columns. With `over_ring` = 1 the reduction reuses the
   // ring buffer's shared memory.
@@ -83,9 +76,8 @@ irdl.dialect @transform_lego {
   }
 
   // Moves the kernel's loads of tiles to a producer warpgroup, with a ring buffer of `stages` stages
-  // before the consumers. The `cluster` CTAs of a cluster load common tiles by multicast. Threads
-  // accumulate the sums of every `promote` iterations, if not 0. `pdl`,
-  // `overlap_epilogue` and `ping_pong` are 0 or 1; `producer_registers` and `consumer_registers` are operands of setmaxnreg, or 0.
+  // before the consumers. Threads accumulate the sums of every `promote` iterations, if not 0. `pdl`
+  // is 0 or 1; `producer_registers` and `consumer_registers` are operands of setmaxnreg, or 0.
   irdl.operation @specialize_warps {
     %op = irdl.is !transform.any_op
     %param = irdl.is !transform.param<i64>

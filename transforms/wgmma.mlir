@@ -3,12 +3,12 @@
 // The payload computes a CTA tile: it loads tiles of A and B, multiplies them in the K loop, and
 // stores a tile of C (test/transforms/Inputs/matmul.mlir). Its layouts decide more. `shared` of an
 // operand's tile gives the swizzling mode of its TMA copies and matrix descriptors. `shared` of C is
-// the layout of an epilogue tile of 64 rows. `lego.warps` puts warpgroups one below the other. The
-// rasterization makes neighbours in a cluster share a tile of A or B. The transform steps:
+// the layout of an epilogue tile of 64 rows. `lego.warps` puts warpgroups one below the other. A CTA
+// computes one tile of C, or a cluster of CTAs does; for persistent CTAs there is persistent.mlir, of
+// kernels on tiles. The transform steps:
 //
 //   choose_layouts     derives these layouts where the payload has none
 //   split_k            the `split_k` CTAs of a cluster compute slices of k of one tile of C
-//   persist            at most `persistent_ctas` CTAs compute one tile of C after another
 //   specialize_warps   a producer warpgroup fills a ring buffer of `stages`, consumers multiply
 //   copies_to_tma      the producer's copies become TMA copies
 //   contract_to_wgmma  consumers multiply by wgmma and store their rows of C by TMA
@@ -37,17 +37,8 @@ module attributes {transform.with_named_sequence} {
     "transform_lego.split_k"(%kernels, %split_k, %over_ring)
         : (!transform.any_op, !transform.param<i64>, !transform.param<i64>) -> ()
 
-    // One CTA for each multiprocessor of an H200. If it exceeds the tiles, one CTA for each tile.
-    %persistent_ctas = "transform_lego.parameter"() {name = "persistent_ctas", default = 132 : i64}
-        : () -> !transform.param<i64>
-    "transform_lego.persist"(%kernels, %persistent_ctas)
-        : (!transform.any_op, !transform.param<i64>) -> ()
-
     // Stages of the ring buffer.
     %stages = "transform_lego.parameter"() {name = "stages", default = 4 : i64}
-        : () -> !transform.param<i64>
-    // CTAs of a cluster, which load the tiles that they share by multicast.
-    %cluster = "transform_lego.parameter"() {name = "cluster", default = 1 : i64}
         : () -> !transform.param<i64>
     // Registers of a thread after setmaxnreg; 0 for no setmaxnreg.
     %producer = "transform_lego.parameter"() {name = "producer_registers", default = 40 : i64}
@@ -57,21 +48,13 @@ module attributes {transform.with_named_sequence} {
     // 1: programmatic dependent launch: starts before the launch ahead of it on the stream ends.
     %pdl = "transform_lego.parameter"() {name = "pdl", default = 1 : i64}
         : () -> !transform.param<i64>
-    // 1: a tile of C is stored during the main loop of the next one.
-    %overlap_epilogue = "transform_lego.parameter"() {name = "overlap_epilogue", default = 0 : i64}
-        : () -> !transform.param<i64>
     // Iterations after which accumulators are promoted to f32; 0 for none. For 8-bit floats, whose
     // products tensor cores accumulate in few bits.
     %promote = "transform_lego.parameter"() {name = "promote", default = 0 : i64}
         : () -> !transform.param<i64>
-    // 1: two consumer warpgroups compute whole tiles in turns.
-    %ping_pong = "transform_lego.parameter"() {name = "ping_pong", default = 0 : i64}
-        : () -> !transform.param<i64>
     "transform_lego.specialize_warps"(
-        %kernels, %stages, %cluster, %producer, %consumer, %pdl, %overlap_epilogue, %promote,
-        %ping_pong)
+        %kernels, %stages, %producer, %consumer, %pdl, %promote)
         : (!transform.any_op, !transform.param<i64>, !transform.param<i64>, !transform.param<i64>,
-           !transform.param<i64>, !transform.param<i64>, !transform.param<i64>,
            !transform.param<i64>, !transform.param<i64>) -> ()
 
     // Bytes that a TMA load brings into the L2 cache at least: 64, 128 or 256. 0: 128 if rows of the

@@ -88,7 +88,7 @@ from lego_mlir.frontend.tiles.scans import cummax, cummin, cumprod, cumsum, scan
 from lego_mlir.frontend.tiles.sorting import argsort, sort, topk
 from lego_mlir.frontend.tiles.tile import Tile
 from lego_mlir.frontend.values import Value
-from lego_mlir.frontend.vectors import concatenate, dot, sum_slices
+from lego_mlir.frontend.vectors import concatenate, dot
 from lego_mlir.frontend.warps import mma
 
 __all__ = [
@@ -185,7 +185,6 @@ __all__ = [
     "split",
     "sqrt",
     "sum",
-    "sum_slices",
     "table",
     "take",
     "tanh",

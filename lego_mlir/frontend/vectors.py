@@ -8,12 +8,10 @@ from typing import Any
 from lego_mlir.algebra import Layout
 from lego_mlir.frontend.casts import element_type
 from lego_mlir.frontend.dtypes import is_unsigned
-from lego_mlir.frontend.operations import block_id
-from lego_mlir.frontend.tensors import TensorValue
 from lego_mlir.frontend.tiles.creation import checked_tile, zeros
 from lego_mlir.frontend.tiles.creation import dot as tile_dot
 from lego_mlir.frontend.trace import Trace, current
-from lego_mlir.frontend.values import Value, as_index
+from lego_mlir.frontend.values import Value
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.dialect.tile_operations import DOT_INSTRUCTIONS, DotInstruction
@@ -42,31 +40,6 @@ def concatenate(values: Sequence[Value]) -> Value:
     result = ir.VectorType.get([len(elements)], elements[0].ssa.type)
     operands = [element.ssa for element in elements]
     return Value(trace.create("vector.from_elements", [result], operands)[0], trace)
-
-
-def sum_slices(
-    total: Value, sums: TensorValue, arrivals: TensorValue, *, in_order: bool = False
-) -> Value:
-    """Return the sum of what the CTAs of an output tile accumulate, each over a slice of k.
-
-    A schedule divides k (`split_k`); without it a CTA accumulates all of k. What follows happens in
-    the CTA that is the last to add. `arrivals`, and without `in_order` `sums`, hold zeros before
-    and after the launch.
-
-    Args:
-        total: a vector of two dimensions, the accumulator of this CTA's tile.
-        sums: a tensor of as many such tiles as the grid has CTAs along x, of the same type.
-        arrivals: a tensor of i32, one for each of them.
-        in_order: whether slices are added in order, so that sums of floats have the same bits in
-            every launch. Then `sums` has so many tiles for each slice.
-    """
-    trace = current("sum_slices")
-    tile = block_id().ssa
-    memory = [tensor.memref for tensor in (sums, arrivals)]
-    location = trace.here()
-    first = as_index(0, trace).ssa
-    found = dialect.sum_slices(total.ssa, tile, first, memory, location, in_order=in_order)
-    return Value(found, trace)
 
 
 def _check_signed(x: Value, y: Value, trace: Trace) -> None:

@@ -42,9 +42,6 @@ func.func @every_operation(%buffer: memref<?xf32>, %M: index, %i: index, %j: ind
   // CHECK: "lego.reduce_scatter"({{.*}}) {{.*}} : (vector<64xf32>, index) -> vector<32xf32>
   %own = "lego.reduce_scatter"(%row_of_64, %i) {layout = #lego.layout<"OrderBy(Row(2, 32))">}
       : (vector<64xf32>, index) -> vector<32xf32>
-  // CHECK: "lego.sum_slices"({{.*}}) {{.*}} : (vector<64xf32>, index, index, memref<?xf32>, memref<?xf32>) -> vector<64xf32>
-  %total = "lego.sum_slices"(%row_of_64, %i, %i, %buffer, %buffer) {slices = 2 : i64}
-      : (vector<64xf32>, index, index, memref<?xf32>, memref<?xf32>) -> vector<64xf32>
   // CHECK: %[[MAP:.*]] = "lego.tensor_map"({{.*}}) {{.*}} : (memref<?xf32>) -> !llvm.ptr
   %map = "lego.tensor_map"(%buffer) {layout = #A, shape = array<i64: 64, 8>,
       strides = array<i64: 256>, box = array<i64: 32, 8>, swizzle = 128 : i64,

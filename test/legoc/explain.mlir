@@ -6,7 +6,7 @@
 // CHECK: {{^}}target     sm_90a
 // CHECK-NEXT: {{^}}schedule   wgmma
 // CHECK: {{^}}  stages = 3, given
-// CHECK-NEXT: {{^}}  cluster = 1{{$}}
+// CHECK-NEXT: {{^}}  producer_registers = 40{{$}}
 // CHECK: {{^}}kernel     matmul_kernel  grid 4×1×1  block 384×1×1  dynamic shared memory {{[0-9]+}} bytes  pdl
 // CHECK-NEXT: {{^}}  {{[0-9]+}} registers a thread, nothing spilled
 

@@ -37,20 +37,8 @@ func.func @copy(%a: memref<32768xf16>) {
     "lego.store"(%x, %s, %c2) {layout = #S, slice = array<i64: 1, 2>}
         : (vector<32x128xf16>, memref<?xf16, #gpu.address_space<workgroup>>, index) -> ()
     gpu.barrier
-    // Two blocks of a cluster: each fetches one of the boxes, for both.
-    // CHECK: nvvm.mbarrier.arrive.expect_tx %[[FULL]]
-    // CHECK: %[[RANK:[0-9]+]] = nvvm.read.ptx.sreg.cluster.ctarank
-    // CHECK: %[[MASK:[a-z0-9_]+]] = arith.constant 3 : i16
-    // CHECK: arith.cmpi eq, %[[RANK]]
-    // CHECK: arith.select
-    // CHECK: nvvm.cp.async.bulk.tensor.shared.cluster.global {{.*}}multicast_mask = %[[MASK]]
     // CHECK-NOT: nvvm.cp.async.bulk.tensor
     // CHECK: gpu.terminator
-    nvvm.mbarrier.arrive.expect_tx %full, %bytes : !llvm.ptr<3>, i32
-    %y = "lego.load"(%a, %m, %c1) {layout = #A, slice = array<i64: 2, 3>}
-        : (memref<32768xf16>, index, index) -> vector<32x128xf16>
-    "lego.store"(%y, %s, %c1) {layout = #S, slice = array<i64: 1, 2>, multicast = array<i64: 1, 2, 1>}
-        : (vector<32x128xf16>, memref<?xf16, #gpu.address_space<workgroup>>, index) -> ()
     gpu.terminator
   }
   return

@@ -1,10 +1,8 @@
 // The schedule `wgmma`: GEMMs on Hopper, step by step.
 // RUN: %legoc %S/Inputs/hopper.mlir --schedule=wgmma --emit=ptx | FileCheck %s
-// RUN: %legoc %S/Inputs/hopper.mlir --schedule=wgmma --param persistent_ctas=2 --param cluster=2 --param overlap_epilogue=1 --param stages=3 --emit=ptx | FileCheck %s --check-prefix=STAY
 // RUN: %legoc %S/Inputs/hopper.mlir --schedule=wgmma --param producer_registers=0 --param consumer_registers=0 --param pdl=0 --emit=ptx | FileCheck %s --check-prefix=PLAIN
 // RUN: %legoc %S/Inputs/hopper.mlir --schedule=wgmma --param min_shared_bytes=231000 --emit=scheduled | FileCheck %s --check-prefix=LEAST
 // RUN: not %legoc %S/Inputs/hopper.mlir --schedule=wgmma --param stages=6 --emit=scheduled 2>&1 | FileCheck %s --check-prefix=LARGE
-// RUN: not %legoc %S/Inputs/hopper.mlir --schedule=wgmma --param cluster=3 --emit=scheduled 2>&1 | FileCheck %s --check-prefix=CLUSTER
 // RUN: not %legoc %S/Inputs/hopper.mlir --schedule=wgmma --target=sm_80 --emit=scheduled 2>&1 | FileCheck %s --check-prefix=AMPERE
 // RUN: not %legoc %S/Inputs/matmul.mlir --schedule=wgmma --emit=scheduled 2>&1 | FileCheck %s --check-prefix=SWIZZLE
 
@@ -35,23 +33,6 @@
 // CHECK: cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group
 // CHECK: cp.async.bulk.wait_group.read 0;
 
-// Two blocks that share tiles of B, each with two tiles of C: one is stored beside the next.
-// STAY: .explicitcluster
-// STAY: barrier.cluster.arrive
-// STAY: cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster
-// One loop has all steps, with four chunks; the last tile's four chunks follow.
-// STAY-COUNT-4: wgmma.mma_async
-// STAY-NOT: wgmma.mma_async
-// STAY: wgmma.commit_group.sync.aligned;
-// STAY-NOT: wgmma.mma_async
-// STAY-COUNT-16: stmatrix
-// STAY-NOT: {{wgmma.mma_async|stmatrix}}
-// STAY: wgmma.wait_group.sync.aligned 1;
-// STAY-NOT: wgmma.mma_async
-// STAY-COUNT-16: stmatrix
-// STAY-NOT: {{wgmma.mma_async|stmatrix}}
-// STAY: cp.async.bulk.wait_group.read 0;
-
 // PLAIN-NOT: setmaxnreg
 // PLAIN-NOT: griddepcontrol
 // PLAIN: wgmma.mma_async
@@ -60,8 +41,6 @@
 // LEAST: dynamic_shared_memory_size %c231000_i32
 
 // LARGE: hopper.mlir:{{[0-9:]+}} error: pack_shared: the kernel needs 327856 bytes of shared memory, 95408 more than the 232448 that a CTA on sm_90a may have
-
-// CLUSTER: hopper.mlir:{{[0-9:]+}} error: specialize_warps: 4 CTAs are no multiple of a cluster's 3 CTAs
 
 // AMPERE: wgmma.mlir:{{[0-9:]+}} error: specialize_warps: {{.*}} need sm_90a, the target is sm_80
 // AMPERE: hint: {{.*}}--schedule=cp_async

@@ -78,11 +78,6 @@ class GemmConfig(ABC):
         """The CTAs of a tile along z, one for each slice of k; 1 if a schedule divides k."""
         return 1
 
-    @property
-    def adds_in_order(self) -> bool:
-        """Whether the accumulators of CTAs, in these workspaces, are added in a fixed order."""
-        return False
-
     def promoted(self, promote: int) -> Self:
         """Return the config that promotes its accumulators every `promote` iterations, if not 0.
 

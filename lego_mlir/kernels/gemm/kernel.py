@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 from lego_mlir.algebra import Layout
 from lego_mlir.diagnostics import LegoError
-from lego_mlir.frontend import ScalarType, TensorType, Value, block_id, dot, fold, sum_slices, zeros
+from lego_mlir.frontend import ScalarType, TensorType, Value, block_id, dot, fold, zeros
 from lego_mlir.kernels.gemm.config import GemmConfig
 from lego_mlir.kernels.gemm.matrices import tiled, transposed
 from lego_mlir.kernels.gemm.problem import Problem
@@ -106,7 +106,6 @@ def gemm_body(
     def matmul(a: Any, b: Any, c: Any, **values: Any) -> None:
         x, y = (b, a) if gemm.is_transposed else (a, b)
         batch, i, j = _tile_index(gemm)
-        memory = [values.pop(name) for name in gemm.workspaces]
 
         @fold(config.k_iterations(problem), zeros((m, n), accumulator))
         def total(step: Any, total: Any) -> Value:
@@ -115,8 +114,6 @@ def gemm_body(
             right = y.view(tiles_b).staged(shared_b)[*_by_level(*batch, steps, j), *whole]
             return dot(left, right, total, warps=warps)
 
-        if memory:
-            total = sum_slices(total, *memory, in_order=config.adds_in_order)
         result = total
         if epilogue is not None:
             tiles = {
@@ -128,7 +125,7 @@ def gemm_body(
         written = c.view(tiles_c).staged(shared_c, by_threads=gemm.stores_by_threads)
         written[*_by_level(*batch, i, j), *whole] = result.to(problem.out)
 
-    names = ("a", "b", "c", *operands, *gemm.workspaces)
+    names = ("a", "b", "c", *operands)
     matmul.__signature__ = Signature(  # type: ignore[attr-defined]
         [Parameter(name, Parameter.POSITIONAL_OR_KEYWORD) for name in names]
     )

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from inspect import Parameter, Signature
-from math import gcd
+from math import gcd, prod
 from typing import Any, cast
 
 from lego_mlir.analysis.distributed import DistributedLayout
@@ -77,30 +77,23 @@ def schedule_params(
         stores_by_tma: whether TMA stores C in any case, as if CTAs had several tiles.
         stores_by_threads: whether TMA does not take the rows of C.
     """
-    params = config.params(problem)
-    cluster = params["cluster"]
+    cluster = prod(config.cluster)
     ctas = config.persistent_ctas or (config.work_items(problem) if cluster > 1 else 0)
     is_ring = stores_by_tma or config.persistent_ctas > 0
     # The last of the CTAs that share a tile stores it, in a branch.
     by_threads = stores_by_threads or config.split_k > 1
     stages, parts = _store_ring(config, problem, target, is_ring=is_ring, by_threads=by_threads)
     return {
+        **config.params(problem),
         "ctas": ctas,
         "raster_group": 1,  # the rasterization is in the body
         "cluster": cluster,
         "cluster_rows": 1,  # slices of K are rows of the grid, and those of a tile no cluster
-        "stages": config.stages,
         "store_stages": stages,
         "store_parts": parts,
         "in_order": int(config.deterministic),
-        **{
-            name: params[name]
-            for name in (
-                *("producer_registers", "consumer_registers"),
-                *("overlap_epilogue", "l2_promotion", "min_shared_bytes", "promote"),
-                *("split_k", "ping_pong"),
-            )
-        },
+        "overlap_epilogue": int(config.overlap_epilogue),
+        "ping_pong": int(config.ping_pong),
     }
 
 

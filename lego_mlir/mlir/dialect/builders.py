@@ -15,7 +15,6 @@ from lego_mlir.mlir.dialect.names import (
     APPLY,
     ATOMIC,
     BOUNDS,
-    IN_ORDER,
     INV,
     KIND,
     LAYOUT,
@@ -25,9 +24,7 @@ from lego_mlir.mlir.dialect.names import (
     REDUCE_SCATTER,
     SHARED,
     SLICE,
-    SLICES,
     STORE,
-    SUM_SLICES,
     TABLE,
     TENSOR_MAP,
     TENSOR_MAPS,
@@ -187,34 +184,6 @@ def reduce_scatter(kind: Any, accumulator: Any, rank: Any, layout: Any) -> Any:
         layout: the attribute of the layout from (slice, column of the slice) to the tile's column.
     """
     return _build(REDUCE_SCATTER, [kind], [accumulator, rank], {LAYOUT: layout}, None)
-
-
-def sum_slices(
-    accumulator: Any,
-    tile: Any,
-    k_slice: Any,
-    memory: Sequence[Any],
-    location: Any = None,
-    *,
-    in_order: bool,
-) -> Any:
-    """Build a lego.sum_slices of one slice, over the CTAs of a tile of the output; return the sum.
-
-    Args:
-        accumulator: the tile that a CTA has accumulated.
-        tile: the number of the tile of the output, an index.
-        k_slice: the number of the CTA's slice.
-        memory: a memref of accumulators, of as many tiles as the output has, and one of i32, one
-            for each tile.
-        location: of the operation.
-        in_order: whether slices are added in order, from accumulators of their own.
-    """
-    i64 = ir.IntegerType.get_signless(64)
-    attributes: dict[str, Any] = {SLICES: ir.IntegerAttr.get(i64, 1)}
-    if in_order:
-        attributes[IN_ORDER] = ir.UnitAttr.get()
-    operands = [accumulator, tile, k_slice, *memory]
-    return _build(SUM_SLICES, [accumulator.type], operands, attributes, location).results[0]
 
 
 def tensor_map(

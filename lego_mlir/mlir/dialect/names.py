@@ -52,8 +52,6 @@ ATOMIC = "lego.atomic"
 PICK = "lego.pick"
 # Operations that a schedule makes.
 REDUCE_SCATTER = "lego.reduce_scatter"
-SUM_SLICES = "lego.sum_slices"
-SLICES, IN_ORDER = "slices", "in_order"
 TENSOR_MAP = "lego.tensor_map"
 TENSOR_MAPS = "lego.tensor_maps"
 
@@ -154,7 +152,6 @@ bounds of accesses, and each lego.restrict right before one, still say what is v
 PDL = "lego.pdl"
 """A unit attribute: the kernel itself waits for the work before it, so its launch need not; or the
 CTAs of a launch up to which this holds."""
-PING_PONG = "lego.ping_pong"
 
 # Attributes of other dialects' operations.
 TEAM = "lego.team"
@@ -194,8 +191,6 @@ BY_THREADS = "by_threads"
 """A unit attribute of a store with `SHARED`: threads copy the tile from there, and not TMA."""
 STREAMED = "streamed"
 """A unit attribute of a load from global memory: the elements are read once."""
-CHUNK = "chunk"
-"""The number of the chunk that a store writes of its tile's columns."""
 KIND = "kind"
 VALUES = "values"
 BIJECTIVE = "bijective"

@@ -65,8 +65,7 @@ class TileDistribution:
     @property
     def reductions(self) -> list[Any]:
         """The reductions over CTAs to distribute."""
-        names = (dialect.REDUCE_SCATTER, dialect.SUM_SLICES)
-        return [op for op in self._connected.ops if op.name in names]
+        return [op for op in self._connected.ops if op.name == dialect.REDUCE_SCATTER]
 
     def rewrite(
         self,
@@ -80,7 +79,7 @@ class TileDistribution:
         Args:
             lowerings: the lowering of each contraction.
             stores: the lowerings of the stores in which threads cooperate.
-            reductions: the lowering of each lego.reduce_scatter and lego.sum_slices.
+            reductions: the lowering of each lego.reduce_scatter.
             carrier: how a loop carries an accumulator that only contractions use; by default as
                 one value for each element.
 
@@ -148,7 +147,7 @@ class TileDistribution:
                     self._thread_fragment(op.operands[0]).store(
                         fragment, tile_of(op, self._step.pass_context)
                     )
-            case dialect.REDUCE_SCATTER | dialect.SUM_SLICES:
+            case dialect.REDUCE_SCATTER:
                 own = _lookup(self._reductions, op)
                 if own is None:
                     raise self._connected.unsupported(op.results[0], f"is made by '{op.name}'")

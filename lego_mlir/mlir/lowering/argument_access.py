@@ -26,7 +26,7 @@ _VIEWS = (
     dialect.PICK,
     *dialect.TENSOR_MAP_OPERATIONS,
 )
-_READS_AND_WRITES = (dialect.ATOMIC, dialect.SUM_SLICES)
+_READS_AND_WRITES = (dialect.ATOMIC,)
 _READS = (
     dialect.LOAD,
     tiles.GATHER,

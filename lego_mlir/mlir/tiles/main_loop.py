@@ -87,12 +87,6 @@ class MainLoop:
     warps: Layout
 
     @property
-    def outer(self) -> Any:
-        """The loop over tiles around it, else `None`."""
-        parent = self.loop.parent
-        return parent if parent is not None and parent.name == "scf.for" else None
-
-    @property
     def warp_count(self) -> int:
         """The number of warps that compute the tile."""
         return prod(n for n in self.warps.dims if isinstance(n, int))
@@ -118,6 +112,12 @@ def find_main_loop(step: TransformStep, launch: Any) -> MainLoop:
     loop = contract.parent
     if loop.name != "scf.for":
         raise step.error(f"looked for {_SHAPE}; found it in a '{loop.name}'", contract)
+    if loop.parent.name == "scf.for":
+        raise step.error(
+            f"looked for {_SHAPE}; found it in another loop",
+            loop,
+            hint="CTAs that compute several tiles are kernels on tiles: --schedule=persistent",
+        )
     operands = []
     for value, name in zip(list(contract.operands)[:2], "AB", strict=True):
         operand = _loaded_operand(step, value, f"looked for {_SHAPE}; {name}", contract)

@@ -32,7 +32,6 @@ from lego_mlir.analysis.instructions.mma_fragments import GROUP, THREAD, accumul
 from lego_mlir.analysis.instructions.wgmma_operands import MatrixDescriptor, operand_descriptors
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.hardware.limits import WARP_THREADS, WARPGROUP_WARPS, WGMMA_ROWS
-from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import arith, ir
 from lego_mlir.mlir.emit import nvvm
 from lego_mlir.mlir.fragments.contraction import Contraction, read_contraction
@@ -48,9 +47,7 @@ from lego_mlir.mlir.tiles.pointers import address, element_bytes, i32_constant
 from lego_mlir.mlir.tiles.structure import is_zero
 from lego_mlir.mlir.tiles.tensor_maps import require_alignment
 from lego_mlir.mlir.warp_specialized.cluster_reduction import ClusterReduction
-from lego_mlir.mlir.warp_specialized.ping_pong import teams_of
-from lego_mlir.mlir.warp_specialized.slice_sums import SliceSums
-from lego_mlir.mlir.warp_specialized.tma_stores import Team, TmaStores, is_stored_by_tma
+from lego_mlir.mlir.warp_specialized.tma_stores import TmaStores, is_stored_by_tma
 
 _WINDOW = (1 << 18) - 1
 """The bits of a shared-memory address within its CTA; higher bits name the CTA of the cluster."""
@@ -62,25 +59,21 @@ def contract_to_wgmma(step: TransformStep) -> list[list[Any]]:
     left = [read_contraction(step, op) for op in step.payload()]
     while left:
         first = left[0]
-        teams = teams_of(first.op)
-        team, group, thread, own = _thread(step, first, teams)
+        group, thread, own = _thread(step, first)
         distribution = TileDistribution(step, thread, first.sizes[:2], first.warps)
         joined = distribution.collect(first.op, {c.op: c for c in left})
         groups = first.warps.size
         assert isinstance(groups, int)
         launch = scope_of(first.op).kernel
-        results = TmaStores(step, launch, own, group, groups // WARPGROUP_WARPS, Team(team, teams))
+        results = TmaStores(step, launch, own, group, groups // WARPGROUP_WARPS)
         stores = [op for op in distribution.stores if is_stored_by_tma(op)]
         for op in stores:
             results.prepare(op)
-        reductions: dict[Any, ClusterReduction | SliceSums] = {}
-        for op in distribution.reductions:
-            place = (step, launch, op, own, group, groups // WARPGROUP_WARPS)
-            reductions[op] = (
-                SliceSums(*place)
-                if op.name == dialect.SUM_SLICES
-                else ClusterReduction(*place, [first.a, first.b])
-            )
+        place = own, group, groups // WARPGROUP_WARPS
+        reductions = {
+            op: ClusterReduction(step, launch, op, *place, [first.a, first.b])
+            for op in distribution.reductions
+        }
         end = _end(first.op)
         lowerings = {c.op: _WgmmaLowering(step, c, group) for c in joined}
         distribution.rewrite(
@@ -92,9 +85,6 @@ def contract_to_wgmma(step: TransformStep) -> list[list[Any]]:
         if stores:
             with ir.InsertionPoint(end), launch.location:
                 results.finish()
-        for reduction in reductions.values():
-            if isinstance(reduction, SliceSums):
-                reduction.guard_rest()
         left = [c for c in left if c not in joined]
     return []
 
@@ -110,8 +100,8 @@ def _end(op: Any) -> Any:
     return list(op.block.operations)[-1]
 
 
-def _thread(step: TransformStep, found: Contraction, teams: int) -> tuple[Any, Any, Thread, Thread]:
-    """Return the team of warpgroups, the warpgroup in it, and the thread's position in the two."""
+def _thread(step: TransformStep, found: Contraction) -> tuple[Any, Thread, Thread]:
+    """Return the warpgroup, and the thread's position in the CTA and in the warpgroup."""
     kernel = scope_of(found.op).kernel
     warps = found.warps.size
     assert isinstance(warps, int)
@@ -127,11 +117,7 @@ def _thread(step: TransformStep, found: Contraction, teams: int) -> tuple[Any, A
     with ir.InsertionPoint.at_block_begin(kernel.regions[0].blocks[0]), found.op.location:
         number = kernel.regions[0].blocks[0].arguments[3]
         # The producer's warps, which have higher numbers, do not execute this.
-        team: Any = 0
-        if teams == 1:
-            own = arith.RemUIOp(number, _index(warps * WARP_THREADS)).result
-        else:
-            team, own = inv(OrderBy(Row(teams + 1, warps * WARP_THREADS)), number)
+        own = arith.RemUIOp(number, _index(warps * WARP_THREADS)).result
         group, warp, lane = inv(
             OrderBy(Row(warps // WARPGROUP_WARPS, WARPGROUP_WARPS, WARP_THREADS)), own
         )
@@ -142,7 +128,7 @@ def _thread(step: TransformStep, found: Contraction, teams: int) -> tuple[Any, A
     blocks = rows // (WGMMA_ROWS * warps // WARPGROUP_WARPS)
     by_quads = (group, warp) if blocks > 1 else None
     in_block = Thread((row, column), lane, octet, quad, by_quads)
-    return team, group, in_block, Thread((warp, column), lane, octet, quad)
+    return group, in_block, Thread((warp, column), lane, octet, quad)
 
 
 @dataclass(frozen=True, slots=True)

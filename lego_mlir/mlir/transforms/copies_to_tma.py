@@ -10,9 +10,6 @@ becomes, with a tensor map that the host encodes from the two layouts,
     nvvm.mbarrier.arrive.expect_tx %full, %bytes
     nvvm.cp.async.bulk.tensor.shared.cluster.global %s_at_stage, %map, %full, box[%k64, %m128]
 
-A tile whose store has `multicast = array<i64: 1, 2, 1>` is loaded in slices, one by each CTA that
-needs it, each of which goes to all of them (`warp_specialized.multicast`).
-
 `l2_promotion` says how many bytes a load brings into the L2 cache at least; 0, the default, stands
 for `analysis.instructions.tma_boxes.L2_PROMOTION`.
 
@@ -21,12 +18,11 @@ Source: PTX ISA 9.7.9.25 (cp.async.bulk.tensor).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from lego_mlir.hardware.limits import L2_PROMOTIONS
 from lego_mlir.mlir import dialect
-from lego_mlir.mlir.bindings import arith, ir
+from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.emit import nvvm
 from lego_mlir.mlir.modules import operations_in
 from lego_mlir.mlir.schedule.transform_step import TransformStep, transform
@@ -35,14 +31,9 @@ from lego_mlir.mlir.tiles.pointers import (
     address,
     as_pointer,
     element_bytes,
-    i32_constant,
     in_cluster,
 )
 from lego_mlir.mlir.tiles.tensor_maps import TensorMaps, TileCoordinates, add_i32
-from lego_mlir.mlir.warp_specialized.multicast import MULTICAST, TileSharing
-
-_MASK_BITS = 16
-"""Bits of a mask of the CTAs of a cluster."""
 
 
 @transform("copies_to_tma")
@@ -69,52 +60,21 @@ def copies_to_tma(step: TransformStep) -> list[list[Any]]:
 def _fetch(step: TransformStep, source: Tile, stored: Tile, maps: TensorMaps) -> None:
     op = stored.op
     barrier = _barrier_before(step, op)
-    sharing = _sharing(op)
-    parts = sharing.ctas
-    tile_maps = maps(source, stored, parts)
+    tile_maps = maps(source, stored)
     found = tile_maps.shape
     size = element_bytes(source.element)
     with ir.InsertionPoint(op), op.location:
-        rank = mask = None
-        if parts > 1:
-            rank, mask = sharing.place(nvvm.rank_in_cluster(), _MASK_BITS)
         coordinates = TileCoordinates()(source, tile_maps)
         pointer = tile_maps.pointer()
         index = [0 if i is None else i for i in stored.index]
         start = address(stored.buffer, stored.layout, index)
-        for first in range(0, len(found.boxes), parts):
-            boxes = found.boxes[first : first + parts]
-            at = [
-                coordinate.plus(_of_rank([box.at[d] for box in boxes], rank))
-                for d, coordinate in enumerate(coordinates)
-            ]
-            target = as_pointer(
-                add_i32(start, _of_rank([box.offset * size for box in boxes], rank))
-            )
-            nvvm.fetch_tile(in_cluster(target), pointer, at, barrier, mask)
+        for box in found.boxes:
+            at = [x.plus(distance) for x, distance in zip(coordinates, box.at, strict=True)]
+            target = as_pointer(add_i32(start, box.offset * size))
+            nvvm.fetch_tile(in_cluster(target), pointer, at, barrier, None)
     load = source.op
     step.erase(op)
     step.erase(load)
-
-
-def _sharing(op: Any) -> TileSharing:
-    """Return which CTAs of a cluster have a stored tile in common; if none, each alone."""
-    if MULTICAST not in op.attributes:
-        return TileSharing((1, 1, 1))
-    before, ctas, behind = ir.DenseI64ArrayAttr(op.attributes[MULTICAST])
-    return TileSharing((before, ctas, behind))
-
-
-def _of_rank(numbers: Sequence[int], rank: Any) -> Any:
-    """Return the number at a rank, an i32, or the int if all numbers are equal."""
-    if all(n == numbers[0] for n in numbers):
-        return numbers[0]
-    value = i32_constant(numbers[0])
-    for k, n in enumerate(numbers[1:], start=1):
-        if n != numbers[0]:
-            mine = arith.CmpIOp(arith.CmpIPredicate.eq, rank, i32_constant(k)).result
-            value = arith.SelectOp(mine, i32_constant(n), value).result
-    return value
 
 
 def _loaded(stored: Tile, step: TransformStep) -> Tile | None:

@@ -22,10 +22,6 @@ without accumulators in global memory.
 If `split_k` does not divide the iterations, the last slice runs beyond the end of K, where TMA
 fills tiles with zeros.
 
-A kernel with a `lego.sum_slices` of its accumulator adds up the slices through the L2 cache
-instead. Their number is any, CTAs that share operands may form clusters, and the CTA that adds last
-computes the epilogue of the whole tile (`warp_specialized.slice_sums`).
-
 `warp_specialized.cluster_reduction` moves accumulators between CTAs. With `over_ring = 1` they
 reuse the shared memory of the tiles of A or B, which leaves space for more stages.
 """
@@ -46,7 +42,6 @@ from lego_mlir.mlir.schedule.transform_step import TransformStep, transform
 from lego_mlir.mlir.tiles.accesses import Sizes, apply, constant, inv
 from lego_mlir.mlir.tiles.main_loop import MainLoop, find_main_loop
 from lego_mlir.mlir.tiles.structure import body_of, is_zero, known_size, set_launch_size
-from lego_mlir.mlir.warp_specialized import slice_sums
 from lego_mlir.mlir.warp_specialized.cluster_reduction import OVER_RING, REDUCE_SCATTER
 from lego_mlir.mlir.warp_specialized.column_slices import ColumnSlices
 
@@ -62,8 +57,7 @@ def split_k(step: TransformStep) -> list[list[Any]]:
         raise step.misuse(
             f"split_k is {split_k}, no number of slices", hint=step.option("split_k", 2)
         )
-    launches = [launch for launch in step.payload() if not _split_through_l2(step, launch, split_k)]
-    if launches and split_k > _MAX_SPLIT_K:
+    if split_k > _MAX_SPLIT_K:
         raise step.misuse(
             f"split_k is {split_k}, but a cluster has 1 to {_MAX_SPLIT_K} CTAs",
             hint=step.option("split_k", 2),
@@ -75,48 +69,30 @@ def split_k(step: TransformStep) -> list[list[Any]]:
             f"the target {step.pass_context.target.name} has no clusters of CTAs",
             hint=f"--target=sm_90a, or {step.option('split_k', 1)}",
         )
-    for launch in launches:
+    for launch in step.payload():
         _split(step, launch, split_k, over_ring=bool(step.number(OVER_RING, 0)))
     return []
 
 
-def _split_through_l2(step: TransformStep, launch: Any, split_k: int) -> bool:
-    """Divide the K loop of a kernel that adds up slices through the L2 cache, if it is one."""
-    op = slice_sums.find(launch)
-    if op is None or split_k == 1:
-        return op is not None
-    main_loop = find_main_loop(step, launch)
-    _check_accumulator(step, main_loop)
-    iterations, tiles = _slice_iterations(step, main_loop, split_k), _tiles(step, launch)
-    # CTAs of a cluster have consecutive ids: tiles that share operands, of one slice.
-    ctas = OrderBy(Row(split_k, tiles.size))
-    op.operands[2] = _number_ctas(launch, ctas, tiles, main_loop, iterations, slice_at=0)
-    i64 = ir.IntegerType.get_signless(64)
-    op.attributes[dialect.SLICES] = ir.IntegerAttr.get(i64, split_k)
-    return True
-
-
 def _number_ctas(
-    launch: Any, ctas: Layout, tiles: _Tiles, main_loop: MainLoop, iterations: int, *, slice_at: int
+    launch: Any, ctas: Layout, tiles: _Tiles, main_loop: MainLoop, iterations: int
 ) -> Any:
     """Launch a CTA for each slice of each tile; return the number of a CTA's slice.
 
     Args:
         launch: the kernel.
-        ctas: the layout from (slice, tile), or (tile, slice), to a CTA's id.
+        ctas: the layout from (tile, slice) to a CTA's id.
         tiles: the tiles.
         main_loop: its main loop, which then runs over a slice.
         iterations: of a slice.
-        slice_at: the dimension of the slice in `ctas`.
     """
     body = body_of(launch)
     block, count = body.arguments[0], body.arguments[6]
     with ir.InsertionPoint.at_block_begin(body), launch.location:
-        numbers = inv(ctas, block, tiles.known)
-        k_slice, tile = numbers[slice_at], numbers[1 - slice_at]
+        tile, k_slice = inv(ctas, block, tiles.known)
         _replace_uses(block, tile)
     count.replace_all_uses_with(tiles.value)
-    split_k = ctas.dims[slice_at]
+    split_k = ctas.dims[1]
     assert isinstance(split_k, int)
     set_launch_size(launch, 0, tiles.times(split_k, launch))
     _shorten(main_loop, k_slice, split_k, iterations)
@@ -135,7 +111,7 @@ def _split(step: TransformStep, launch: Any, split_k: int, *, over_ring: bool) -
             main_loop.contract,
         )
     ctas = OrderBy(Row(tiles.size, split_k))
-    k_slice = _number_ctas(launch, ctas, tiles, main_loop, iterations, slice_at=1)
+    k_slice = _number_ctas(launch, ctas, tiles, main_loop, iterations)
     i64 = ir.IntegerType.get_signless(64)
     launch.attributes[dialect.CLUSTER] = ir.IntegerAttr.get(i64, split_k)
     slices = OrderBy(Row(split_k, columns // split_k))
@@ -165,14 +141,8 @@ def _reduce(
 
 
 def _check_accumulator(step: TransformStep, main_loop: MainLoop) -> None:
-    """Check that the loop carries only the accumulator, from zero, and is in no other loop."""
+    """Check that the loop carries only the accumulator, from zero."""
     loop = main_loop.loop
-    if main_loop.outer is not None:
-        raise step.error(
-            "persistent CTAs compute several tiles each, but CTAs that share a tile compute one",
-            main_loop.outer,
-            hint="run split_k before persist, and with no more CTAs than persistent_ctas",
-        )
     end = list(loop.regions[0].blocks[0].operations)[-1].operation
     if list(end.operands) != [main_loop.contract.results[0]]:
         raise step.error(

@@ -39,7 +39,6 @@ from lego_mlir.mlir.fragments.warps import Thread
 from lego_mlir.mlir.modules import operations_in
 from lego_mlir.mlir.schedule.transform_step import TransformStep
 from lego_mlir.mlir.tiles.accesses import Tile, alloc, apply, constant
-from lego_mlir.mlir.tiles.main_loop import MainLoop
 from lego_mlir.mlir.tiles.pointers import CLUSTER as CLUSTER_SPACE
 from lego_mlir.mlir.tiles.pointers import as_pointer, element_bytes, i32_constant
 
@@ -57,33 +56,6 @@ _QUAD = 4
 def is_used_in(launch: Any) -> bool:
     """Return whether a kernel has a reduction over a cluster."""
     return _find_reduction(launch) is not None
-
-
-def check(step: TransformStep, launch: Any, main_loop: MainLoop, cluster: int) -> None:
-    """Check that CTAs of a kernel with a reduction compute one tile each, without multicast.
-
-    Args:
-        step: the transform step, for errors.
-        launch: the kernel.
-        main_loop: its main loop.
-        cluster: the CTAs that load common tiles by multicast.
-
-    Raises:
-        LegoError: CTAs are persistent, or load tiles by multicast.
-    """
-    if not is_used_in(launch):
-        return
-    if main_loop.outer is not None:
-        raise step.error(
-            "CTAs that split K compute one tile each, but these are persistent",
-            main_loop.outer,
-            hint="persistent_ctas no less than tiles times split_k, or split_k = 1",
-        )
-    if cluster > 1:
-        raise step.misuse(
-            "CTAs of a cluster that split K load different slices, and have no tiles in common",
-            hint=f"{step.option('cluster', 1)}, or {step.option('split_k', 1)}",
-        )
 
 
 def announce_start(launch: Any) -> None:

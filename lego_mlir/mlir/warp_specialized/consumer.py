@@ -15,12 +15,6 @@ has a single copy of the iteration, since each copy takes the assembler long.
     for k = 1 .. {  wait full[k];  sum = contract a[k], b[k], sum;  wait for the previous wgmma;
                     release k - 1 }
 
-An overlapped epilogue stores the previous tile in the first iterations, one chunk in each, while
-their wgmmas run:
-
-    for k {  wait full[k];  sum = contract a[k], b[k], (k is the first ? 0 : sum)
-             if k < chunks { store chunk k };  wait for the previous wgmma;  release k - 1 }
-
 With `promote = n` tensor cores accumulate n iterations at a time, from zero, and threads add these
 partial sums in f32. Hopper's tensor cores keep few bits of sums of 8-bit floats, so that errors of
 long sums would show (`sim.numerics.fp8_accumulation`). It doubles the accumulator's registers:
@@ -33,10 +27,10 @@ long sums would show (`sim.numerics.fp8_accumulation`). It doubles the accumulat
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from lego_mlir.algebra import Layout
 from lego_mlir.hardware.limits import WARP_THREADS
@@ -50,13 +44,6 @@ from lego_mlir.mlir.warp_specialized.ring_buffer import RingBuffer, RingPosition
 
 _LARGE_ACCUMULATOR = 128
 """Elements of a thread from which on there is one copy of an iteration: 256 columns of wgmma."""
-
-
-class EpilogueChunks(Protocol):
-    """The chunks of a tile that the first iterations of a main loop store, one each."""
-
-    def store(self, number: Any) -> None:
-        """Store the chunk whose number, an index, this is, if it exists."""
 
 
 class _Bounds(NamedTuple):
@@ -75,45 +62,32 @@ class Consumers:
         main_loop: the main loop of the payload.
         ring: the ring buffer of its operands.
         buffers: the layout and memory of each operand's stages, by the operand's load.
-        signals: whether this thread releases stages: one of a warpgroup, or in a cluster one for
-            each CTA.
-        cta_rank: the rank of the CTA to release stages to, an i32; `None` without a cluster.
+        signals: whether this thread releases stages: one of a warpgroup does.
         promote: the iterations that tensor cores accumulate before threads do; 0 for all.
         is_divisible: whether the iterations are a multiple of `promote`.
-        on_issued: makes what follows the last wgmma of the main loop before it is awaited.
     """
 
     main_loop: MainLoop
     ring: RingBuffer
     buffers: Mapping[Any, tuple[Layout, Any]]
     signals: Any
-    cta_rank: Any
     promote: int = 0
     is_divisible: bool = False
-    on_issued: Callable[[], None] | None = None
 
-    def multiply(
-        self,
-        values: dict[Any, Any],
-        start: RingPosition,
-        epilogue: EpilogueChunks | None = None,
-    ) -> RingPosition:
+    def multiply(self, values: dict[Any, Any], start: RingPosition) -> RingPosition:
         """Make the main loop, and return its final ring position.
 
         Args:
             values: the new values of the payload's values; the loop's results are added.
             start: its first ring position.
-            epilogue: the chunks that the first iterations store.
         """
         old = self.main_loop.loop
         lower, upper, stride, *accumulators = (values.get(v, v) for v in old.operands)
         bounds = _Bounds(lower, upper, stride)
         if self.promote:
             results, end = self._accumulate_promoted(values, start, bounds, accumulators)
-            if self.on_issued is not None:
-                self.on_issued()
         else:
-            results, end = self._accumulate(values, start, bounds, accumulators, epilogue)
+            results, end = self._accumulate(values, start, bounds, accumulators)
         values.update(zip(old.results, results, strict=True))
         return end
 
@@ -155,12 +129,11 @@ class Consumers:
         start: RingPosition,
         bounds: _Bounds,
         accumulators: Sequence[Any],
-        epilogue: EpilogueChunks | None = None,
     ) -> tuple[list[Any], RingPosition]:
         """Accumulate on tensor cores; return the accumulators and the ring position."""
         lower, upper, stride = bounds
-        if epilogue is not None or (not self.promote and self._has_large_accumulator()):
-            return self._accumulate_in_loop(values, start, bounds, accumulators, epilogue)
+        if not self.promote and self._has_large_accumulator():
+            return self._accumulate_in_loop(values, start, bounds, accumulators)
         accumulators = self._iteration(values, start, lower, accumulators)
         if self.promote == 1:
             self._finish(start.stage)
@@ -187,10 +160,8 @@ class Consumers:
         start: RingPosition,
         bounds: _Bounds,
         accumulators: Sequence[Any],
-        epilogue: EpilogueChunks | None,
     ) -> tuple[list[Any], RingPosition]:
-        """Accumulate with one copy of an iteration, which also stores the epilogue's chunks."""
-        lower, _, stride = bounds
+        """Accumulate with one copy of an iteration."""
         begins = all(is_zero(value) for value in accumulators)
         i1 = ir.IntegerType.get_signless(1)
         no, yes = (arith.ConstantOp(i1, n).result for n in (0, 1))
@@ -208,9 +179,6 @@ class Consumers:
                 partials = [arith.SelectOp(is_first, zeros, x).result for zeros, x in pairs]
             here = RingPosition(stage, parity)
             partials = self._iteration(values, here, k, partials)
-            if epilogue is not None:
-                number = arith.DivUIOp(arith.SubIOp(k, lower).result, stride).result
-                epilogue.store(number)
             nvvm.wgmma_wait(1)
             self._release(previous, signals)
             following = self.ring.next(here)
@@ -244,13 +212,11 @@ class Consumers:
 
     def _finish(self, stage: Any) -> None:
         """Wait for the last wgmma of a sum, and release its stage."""
-        if self.on_issued is not None and not self.promote:
-            self.on_issued()
         nvvm.wgmma_wait(0)
         self._release(stage)
 
     def _release(self, stage: Any, signals: Any = None) -> None:
-        """Release a stage to every CTA that fills it.
+        """Release a stage to the producer.
 
         Args:
             stage: the stage, an index.
@@ -258,7 +224,7 @@ class Consumers:
         """
         guard = scf.IfOp(self.signals if signals is None else signals)
         with ir.InsertionPoint(guard.then_block):
-            self.ring.release(stage, self.cta_rank)
+            self.ring.release(stage)
             scf.YieldOp([])
 
 

@@ -6,7 +6,7 @@
     }
 
 If the payload selects a tile among several by an scf.index_switch, so does the producer: all go to
-the same stage. Tiles that CTAs of a cluster have in common are marked for multicast.
+the same stage.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ from lego_mlir.mlir.tiles.main_loop import INDEX_SWITCH, LoadedOperand, MainLoop
 from lego_mlir.mlir.tiles.pointers import element_bytes
 from lego_mlir.mlir.tiles.structure import backward_slice, clone, keep_rolled
 from lego_mlir.mlir.warp_specialized.consumer import bound_stages
-from lego_mlir.mlir.warp_specialized.multicast import MULTICAST, TileSharing
 from lego_mlir.mlir.warp_specialized.ring_buffer import RingBuffer, RingPosition
 
 
@@ -36,13 +35,11 @@ class Producer:
         main_loop: the main loop of the payload.
         ring: the ring buffer of its operands.
         buffers: the layout and memory of each operand's stages, by the operand's load.
-        sharing: which CTAs of a cluster have the tiles of A and of B in common.
     """
 
     main_loop: MainLoop
     ring: RingBuffer
     buffers: Mapping[Any, tuple[Layout, Any]]
-    sharing: tuple[TileSharing, ...]
 
     def fetch(self, values: Mapping[Any, Any], start: RingPosition) -> RingPosition:
         """Make the K loop, and return its final ring position.
@@ -66,27 +63,25 @@ class Producer:
             self.ring.expect(position, sum(map(_bytes, operands)))
             for op in backward_slice([v for f in operands for v in f.used_values], body):
                 clone(op, inner)
-            for operand, sharing in zip(operands, self.sharing, strict=True):
+            for operand in operands:
                 if operand.is_switch:
                     self._load_switch(operand, inner, position)
-                    continue
-                stored = self._load(operand, operand.tiles[0], inner, position)
-                if sharing.ctas > 1:
-                    stored.attributes[MULTICAST] = ir.DenseI64ArrayAttr.get(list(sharing.sizes))
+                else:
+                    self._load(operand, operand.tiles[0], inner, position)
             following = self.ring.next(position)
             scf.YieldOp([following.stage, following.parity])
         return RingPosition(*loop.results)
 
     def _load(
         self, operand: LoadedOperand, tile: Tile, values: Mapping[Any, Any], at: RingPosition
-    ) -> Any:
-        """Load a tile into a stage, and return the store."""
+    ) -> None:
+        """Load a tile into a stage."""
         layout, buffer = self.buffers[operand.op]
         index = [None if i is None else values.get(i, i) for i in tile.index]
         sizes = tuple((name, values.get(size, size)) for name, size in tile.sizes)
         with tile.op.location:
             value = load(tile.layout, values.get(tile.buffer, tile.buffer), index, sizes)
-            return store(value, layout, buffer, [at.stage, *[None] * len(tile.whole)])
+            store(value, layout, buffer, [at.stage, *[None] * len(tile.whole)])
 
     def _load_switch(
         self, operand: LoadedOperand, values: Mapping[Any, Any], at: RingPosition

@@ -8,24 +8,17 @@ from lego_mlir.mlir.schedule.transform_step import TransformStep
 from lego_mlir.mlir.tiles.main_loop import MainLoop
 
 
-def check_promotion(
-    step: TransformStep, main_loop: MainLoop, promote: int, overlap_epilogue: bool
-) -> None:
+def check_promotion(step: TransformStep, main_loop: MainLoop, promote: int) -> None:
     """Check that threads can accumulate the partial sums of a loop.
 
     Raises:
-        LegoError: `promote` is negative, the epilogue is overlapped, or the sums are integers.
+        LegoError: `promote` is negative, or the sums are integers.
     """
     if not promote:
         return
     if promote < 0:
         raise step.misuse(
             f"promote = {promote} is no number of iterations", hint=step.option("promote", 0)
-        )
-    if overlap_epilogue:
-        raise step.misuse(
-            "promoted accumulators leave no registers for an overlapped epilogue",
-            hint=f"{step.option('overlap_epilogue', 0)}, or {step.option('promote', 0)}",
         )
     for value in list(main_loop.loop.operands)[3:]:
         kind = value.type

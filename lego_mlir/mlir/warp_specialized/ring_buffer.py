@@ -16,7 +16,7 @@ from lego_mlir.algebra import Layout, OrderBy, Row
 from lego_mlir.mlir.bindings import arith, ir
 from lego_mlir.mlir.emit import nvvm
 from lego_mlir.mlir.tiles.accesses import alloc, constant
-from lego_mlir.mlir.tiles.pointers import CLUSTER, address, as_pointer, i32_constant, pointer
+from lego_mlir.mlir.tiles.pointers import i32_constant, pointer
 
 TICKS = 10_000_000
 """Nanoseconds that mbarrier.try_wait may suspend the thread."""
@@ -44,31 +44,29 @@ class RingBuffer:
         layout: the layout of the barriers.
         full: the barriers of filled stages.
         empty: the barriers of released stages.
-        ctas: the CTAs that fill one another's stages.
     """
 
     stages: int
     layout: Layout
     full: Any
     empty: Any
-    ctas: int = 1
 
     @staticmethod
-    def make(stages: int, ctas: int = 1) -> RingBuffer:
+    def make(stages: int) -> RingBuffer:
         """Allocate the barriers of a ring buffer in shared memory."""
         layout = OrderBy(Row(stages))
         i64 = ir.IntegerType.get_signless(64)
-        return RingBuffer(stages, layout, alloc(layout, i64), alloc(layout, i64), ctas)
+        return RingBuffer(stages, layout, alloc(layout, i64), alloc(layout, i64))
 
     def initialize(self, consumers: int) -> None:
         """Initialize the barriers; one thread does, and the others wait for it.
 
         Args:
-            consumers: the arrivals of one CTA that release a stage.
+            consumers: the arrivals that release a stage.
         """
         for stage in range(self.stages):
             nvvm.mbarrier_init(self._at(self.full, stage), i32_constant(1))
-            nvvm.mbarrier_init(self._at(self.empty, stage), i32_constant(consumers * self.ctas))
+            nvvm.mbarrier_init(self._at(self.empty, stage), i32_constant(consumers))
         nvvm.fence_mbarrier_init()
 
     def start(self) -> RingPosition:
@@ -83,19 +81,6 @@ class RingBuffer:
         return RingPosition(
             arith.SelectOp(around, constant(0), following).result,
             arith.SelectOp(around, flipped, at.parity).result,
-        )
-
-    def after(self, at: RingPosition, count: int) -> RingPosition:
-        """Return the position `count` stages after `at`."""
-        rounds, rest = divmod(count, self.stages)
-        parity = arith.XOrIOp(at.parity, i32_constant(rounds % 2)).result
-        following = arith.AddIOp(at.stage, constant(rest)).result
-        around = arith.CmpIOp(arith.CmpIPredicate.uge, following, constant(self.stages)).result
-        wrapped = arith.SubIOp(following, constant(self.stages)).result
-        flipped = arith.XOrIOp(parity, i32_constant(1)).result
-        return RingPosition(
-            arith.SelectOp(around, wrapped, following).result,
-            arith.SelectOp(around, flipped, parity).result,
         )
 
     def wait_empty(self, at: RingPosition) -> None:
@@ -113,19 +98,9 @@ class RingBuffer:
         nvvm.mbarrier_arrive_expect_tx(barrier, i32_constant(size))
         return barrier
 
-    def release(self, stage: Any, cta_rank: Any = None) -> None:
-        """Release a stage by this consumer.
-
-        Args:
-            stage: the stage, an index.
-            cta_rank: the rank of the CTA to release it to, an i32; its own by default.
-        """
-        if cta_rank is None:
-            nvvm.mbarrier_arrive(self._at(self.empty, stage))
-            return
-        own = as_pointer(address(self.empty, self.layout, [stage]))
-        remote = nvvm.of_block(ir.Type.parse(f"!llvm.ptr<{CLUSTER}>"), own, cta_rank)
-        nvvm.mbarrier_arrive(remote)
+    def release(self, stage: Any) -> None:
+        """Release a stage, an index, by this consumer."""
+        nvvm.mbarrier_arrive(self._at(self.empty, stage))
 
     def _wait(self, barriers: Any, stage: Any, parity: Any) -> None:
         nvvm.mbarrier_try_wait_parity(self._at(barriers, stage), parity, i32_constant(TICKS))

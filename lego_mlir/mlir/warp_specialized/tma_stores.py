@@ -52,18 +52,6 @@ _FIRST_BARRIER = 1
 """The first of the named barriers, one for each warpgroup; 0 is the CTA's."""
 
 
-class Team(NamedTuple):
-    """A thread's team: the warpgroups that compute a tile together.
-
-    Attributes:
-        number: the team, an index or 0 if there is one.
-        teams: the teams of a CTA.
-    """
-
-    number: Any
-    teams: int
-
-
 class _Buffer(NamedTuple):
     """Shared memory for a chunk of a warpgroup.
 
@@ -118,19 +106,17 @@ class TmaStores:
         step: the transform step, for errors.
         launch: the kernel.
         thread: the thread's position in its warpgroup.
-        group: the thread's warpgroup in its team.
-        groups: the warpgroups of a team, which divide a tile's rows.
-        team: the team, which has memory and barriers of its own.
+        group: the thread's warpgroup.
+        groups: the warpgroups, which divide a tile's rows.
     """
 
     def __init__(
-        self, step: TransformStep, launch: Any, thread: Thread, group: Any, groups: int, team: Team
+        self, step: TransformStep, launch: Any, thread: Thread, group: Any, groups: int
     ) -> None:
         self._step = step
         self._thread = thread
         self._group = group
         self._groups = groups
-        self._team = team
         self._body = launch.regions[0].blocks[0]
         self._maps = TensorMaps(step, launch)
         self._chunk_buffers: dict[Layout, _ChunkBuffers] = {}
@@ -159,8 +145,7 @@ class TmaStores:
                 op,
             )
         if chunk not in self._chunk_buffers:
-            buffers = self._team.teams * self._groups * _buffer_count(op)
-            stages = multibuffered(chunk, buffers)
+            stages = multibuffered(chunk, self._groups * _buffer_count(op))
             shape = WGMMA_ROWS, int(chunk.dims[1])
             thread_fragment = ThreadFragment(
                 self._thread, shape, OrderBy(Row(WARPGROUP_WARPS, 1)), has_stmatrix=True
@@ -187,9 +172,8 @@ class TmaStores:
 
     def _make_state(self, op: Any, chunk_buffers: _ChunkBuffers) -> _StoreState:
         count = _buffer_count(op)
-        numbers = OrderBy(Row(self._team.teams * self._groups, count))
-        warpgroup = self._warpgroup()
-        stages = [apply(numbers, [warpgroup, k]) for k in range(count)]
+        numbers = OrderBy(Row(self._groups, count))
+        stages = [apply(numbers, [self._group, k]) for k in range(count)]
         tiles = [
             Tile(op, chunk_buffers.layout, chunk_buffers.memory, (stage, None, None))
             for stage in stages
@@ -206,7 +190,7 @@ class TmaStores:
         return _StoreState(buffers, self._is_elected())
 
     def store(self, op: Any, fragment: FragmentValue) -> None:
-        """Make the operations at a store, of all chunks of its tile or of its one chunk."""
+        """Make the operations at a store, of all chunks of its tile."""
         tile = tile_of(op, self._step.pass_context)
         chunk = self._chunk(op)
         chunk_buffers = self._chunk_buffers[chunk]
@@ -220,7 +204,7 @@ class TmaStores:
         buffers, elected = self._state(op, chunk_buffers)
         by_tma = not _is_by_threads(op)
         tile_coordinates = TileCoordinates()
-        for number in self._chunk_numbers(op, blocks * across):
+        for number in range(blocks * across):
             block, column = divmod(number, across)
             buffer = buffers[number % len(buffers)]
             if self._has_tma:
@@ -264,13 +248,6 @@ class TmaStores:
 
     def _chunk(self, op: Any) -> Layout:
         return self._step.pass_context.layouts(op.attributes[dialect.SHARED], op.location)
-
-    def _chunk_numbers(self, op: Any, count: int) -> range:
-        """Return the numbers of the chunks that a store writes."""
-        if dialect.CHUNK not in op.attributes:
-            return range(count)
-        number = ir.IntegerAttr(op.attributes[dialect.CHUNK]).value
-        return range(number, number + 1)
 
     def _map(self, chunk_tile: Tile, buffer: Tile) -> TileTensorMaps:
         """Return the tensor maps of a chunk, which has a single box."""
@@ -332,17 +309,10 @@ class TmaStores:
             yield
             scf.YieldOp([])
 
-    def _warpgroup(self) -> Any:
-        """Return the number of the warpgroup among those of all teams."""
-        if self._team.teams == 1:
-            return self._group
-        teams = OrderBy(Row(self._team.teams, self._groups))
-        return apply(teams, [self._team.number, self._group])
-
     def _barrier(self) -> None:
         """Make a barrier of the warpgroup."""
         i32 = ir.IntegerType.get_signless(32)
-        number = arith.IndexCastOp(i32, self._warpgroup()).result
+        number = arith.IndexCastOp(i32, self._group).result
         which = arith.AddIOp(number, i32_constant(_FIRST_BARRIER)).result
         nvvm.barrier(which, i32_constant(WARPGROUP_WARPS * WARP_THREADS))
 

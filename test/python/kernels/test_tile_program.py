@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import random
 import re
 from dataclasses import replace
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -84,6 +86,38 @@ def test_every_form_is_correct(
     kernel = matmul(m, n, k, config=config, **options)
     assert kernel.schedule == "persistent"
     check(kernel, order)
+
+
+def random_gemm(seed: int) -> tuple[tuple[int, int, int], dict[str, Any], WgmmaConfig]:
+    """Return any sizes, orders and parameters of a config that go together."""
+    draw = random.Random(seed).choice
+    dtype = draw(["f16", "bf16", "f8E4M3FN"])
+    unit = 8 if dtype != "f8E4M3FN" else 16  # elements of 16 bytes
+    consumers = draw([1, 2])
+    m, n, k = 64 * consumers * draw([1, 2]), draw([32, 64, 128]), draw([2, 4, 8]) * unit
+    cluster, steps = draw([(1, 1), (1, 2), (2, 1), (2, 2)]), draw([1, 3, 5])
+    down, across = cluster[0] * draw([1, 2]), cluster[1] * draw([1, 2])
+    sizes = (down * m - draw([0, unit]), across * n - draw([0, unit]), steps * k - draw([0, unit]))
+    orders = (draw([Row, Col]), draw([Row, Col])) if unit == 8 else (Row, Col)
+    ctas = prod(cluster)
+    config = WgmmaConfig(
+        (m, n, k),
+        consumers,
+        draw([2, 3, 4]),
+        cluster,
+        persistent_ctas=draw([ctas, 2 * ctas, 0]) if down * across > 2 * ctas else 0,
+    )
+    can_overlap = config.persistent_ctas and steps >= 5 and dtype != "f8E4M3FN"
+    config = replace(config, overlap_epilogue=bool(can_overlap and draw([False, True])))
+    a, b = sizes[0::2], sizes[:0:-1]
+    layouts = {"a": OrderBy(orders[0](*a)), "b": OrderBy(orders[1](*b))}
+    return sizes, {"dtype": dtype, "target": "sm_90a", **layouts}, config
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_random_gemms(seed: int) -> None:
+    sizes, options, config = random_gemm(seed)
+    check(matmul(*sizes, config=config, **options), ("late", "early", "random:1")[seed % 3])
 
 
 @pytest.mark.parametrize("config", [OVERLAPPED, replace(OVERLAPPED, swap_ab=True), PING_PONG])

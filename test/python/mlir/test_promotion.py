@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-
 import numpy as np
 import pytest
 from wgmma_kernels import Array, WgmmaKernel, check
@@ -41,20 +39,6 @@ def test_any_number_of_iterations(steps: int, promote: int, order: str) -> None:
     check(promoted(128 * steps, promote), order)
 
 
-@pytest.mark.parametrize(("persistent_ctas", "cluster"), list(itertools.product((2, 132), (1, 2))))
-@pytest.mark.parametrize("promote", [1, 2])
-def test_with_persistent_ctas_and_clusters(
-    persistent_ctas: int, cluster: int, promote: int
-) -> None:
-    parameters = {
-        "persistent_ctas": persistent_ctas,
-        "cluster": cluster,
-        "promote": promote,
-        "stages": 3,
-    }
-    check(WgmmaKernel(k=192, parameters=parameters), "random")
-
-
 def test_with_two_warpgroups() -> None:
     problem = WgmmaKernel(128, 64, 320, (128, 64, 64), consumers=2, parameters={"promote": 2})
     check(problem, "random")
@@ -85,12 +69,6 @@ def test_promoting_more_often_is_more_precise() -> None:
     assert 2 * errors[0] < errors[1]
     assert 2 * errors[1] < errors[2]
     assert errors[2] == largest_error(2048, 0)
-
-
-def test_promotion_excludes_an_overlapped_epilogue() -> None:
-    with pytest.raises(LegoError, match="leave no registers for an overlapped epilogue") as caught:
-        promoted(512, 2, overlap_epilogue=1, persistent_ctas=1).artifact()
-    assert caught.value.hint == "--param overlap_epilogue=0, or --param promote=0"
 
 
 def test_a_negative_number_of_iterations_is_an_error() -> None:

@@ -168,11 +168,6 @@ ROUNDS = "%result = arith.truncf %sum : vector<64x64xf32> to vector<64x64xf16>"
             WgmmaKernel(k=64, parameters=SMALL),
             "1 iterations of the K loop leave none for the last of 2",
         ),
-        (WgmmaKernel(parameters={**SMALL, "cluster": 2}), "have no tiles in common"),
-        (
-            WgmmaKernel(parameters={**SMALL, "persistent_ctas": 4}),
-            "but these are persistent",
-        ),
         (
             WgmmaKernel(
                 *(64, 128, 256),

@@ -133,11 +133,6 @@ def test_the_hint_names_the_parameter_of_derived_warps() -> None:
             "a chunk of it in shared memory",
             "lego.store",
         ),
-        (
-            replaced("(%gx = %tiles, %gy = %c1,", "(%gx = %tiles, %gy = %tiles,"),
-            "persist: looked for a grid along x",
-            "gpu.launch",
-        ),
     ],
 )
 def test_layouts_and_sizes_that_the_hardware_does_not_support(
@@ -157,17 +152,12 @@ module attributes {{transform.with_named_sequence}} {{
   transform.named_sequence @__transform_tiles(%module: !transform.any_op) {{
     %ops = transform.structured.match ops{{["{handle}"]}} in %module
         : (!transform.any_op) -> !transform.any_op
-    "transform_lego.{step}"(%ops) {{persistent_ctas = 2 : i64}} : (!transform.any_op) -> ()
+    "transform_lego.{step}"(%ops) : (!transform.any_op) -> ()
     transform.yield
   }}
 }}
 """)
     return str(path)
-
-
-def test_persist_refuses_a_loop(tmp_path: Path) -> None:
-    error = failure(TEXT, schedule(tmp_path, "persist", "scf.for"))
-    assert error.message == "persist: looked for a gpu.launch, found 'scf.for'"
 
 
 def test_tma_copies_need_a_barrier(tmp_path: Path) -> None:

@@ -10,7 +10,6 @@ from typing import ClassVar
 from lego_mlir.algebra import Layout, OrderBy, Row
 from lego_mlir.analysis.shared_tiles import tma_swizzled_tile, tma_swizzled_transpose
 from lego_mlir.diagnostics import LegoError
-from lego_mlir.frontend import Workspace
 from lego_mlir.hardware.dtypes import ELEMENT_BYTES
 from lego_mlir.hardware.limits import (
     KIB,
@@ -24,7 +23,7 @@ from lego_mlir.hardware.limits import (
     WGMMA_ROWS,
 )
 from lego_mlir.hardware.swizzle import MODES
-from lego_mlir.kernels.gemm.config import SLICE_ARRIVALS, SLICE_SUMS, GemmConfig
+from lego_mlir.kernels.gemm.config import GemmConfig
 from lego_mlir.kernels.gemm.problem import Problem
 from lego_mlir.kernels.gemm.rasterization import raster_groups
 from lego_mlir.kernels.gemm.shared_layouts import (
@@ -124,10 +123,6 @@ class WgmmaConfig(GemmConfig):
         return self.split_k > 1 and self.split_k_through == "l2"
 
     @property
-    def adds_in_order(self) -> bool:
-        return self.deterministic
-
-    @property
     def is_swapped(self) -> bool:
         return self.swap_ab
 
@@ -135,17 +130,12 @@ class WgmmaConfig(GemmConfig):
         producer, consumer = registers.SETMAXNREG[self.consumers]
         return {
             "split_k": self.split_k,
-            "persistent_ctas": self.persistent_ctas,
             "stages": self.stages,
-            "cluster": prod(self.cluster),
             "producer_registers": producer,
             "consumer_registers": consumer,
-            "pdl": 1,
-            "overlap_epilogue": int(self.overlap_epilogue),
             "min_shared_bytes": _ONE_CTA_BYTES if self.one_cta_per_sm else 0,
             "promote": self.promote,
             "l2_promotion": self.l2_promotion,
-            "ping_pong": int(self.ping_pong),
         }
 
     def promoted(self, promote: int) -> WgmmaConfig:
@@ -159,17 +149,6 @@ class WgmmaConfig(GemmConfig):
             is_overlapped=self.overlap_epilogue,
             loads_tiles=loads_tiles,
         )
-
-    def workspaces(self, problem: Problem, accumulator: str) -> Mapping[str, Workspace]:
-        if not self.sums_through_l2:
-            return {}
-        tiles = prod(self.grid(problem)) * problem.batch
-        places = self.split_k if self.deterministic else 1
-        sums = (tiles, places * prod(self.tile[:2]))
-        return {
-            SLICE_SUMS: Workspace(accumulator, sums, zeroed=not self.deterministic),
-            SLICE_ARRIVALS: Workspace("i32", (tiles,), zeroed=True),
-        }
 
     def padding(self, problem: Problem) -> tuple[int, int]:
         counts = zip(self.tiles(problem), self.cluster, strict=True)

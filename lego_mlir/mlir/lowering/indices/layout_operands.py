@@ -40,12 +40,6 @@ class LayoutOperands:
         Raises:
             LegoError: the operation should not be there any more.
         """
-        if op.name == dialect.SUM_SLICES:
-            raise self._source.error(
-                "'lego.sum_slices' is left, whose sums nothing has taken to the threads",
-                op.location,
-                hint="transform_lego.contract_to_wgmma does, after transform_lego.split_k",
-            )
         layout = self._layouts.of(op)
         symbols = symbols_of(layout, dialect.layout_attribute_of(op))
         operands = list(op.operands)

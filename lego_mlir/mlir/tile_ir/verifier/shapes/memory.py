@@ -17,7 +17,7 @@ from lego_mlir.mlir.tile_ir.verifier.checked import Checked
 
 _OF_VECTORS = (
     *(dialect.SHARED, dialect.WITHIN, dialect.BY_THREADS),
-    *(dialect.STREAMED, dialect.CHUNK),
+    dialect.STREAMED,
 )
 """Attributes of accesses in kernels of threads."""
 
