@@ -121,6 +121,7 @@ from lego_mlir.mlir.dialect.readers import (
 from lego_mlir.mlir.dialect.tile_operations import (
     BROADCAST,
     CONVERT,
+    COPY_BOX,
     COPY_PARTS,
     DOT,
     END_READS,
@@ -172,6 +173,7 @@ __all__ = [
     "COMPUTED",
     "CONVERT",
     "COPY_ASYNC",
+    "COPY_BOX",
     "COPY_PARTS",
     "CTAS_PER_SM",
     "DIM",
