@@ -185,11 +185,11 @@ class Compilation:
             check_crowds(*context)
         return module
 
-    def explain_tiles(self) -> list[str]:
-        """Return the layouts of tiles, and what is done with them, a line for each item."""
+    def explain_tiles(self) -> list[list[str]]:
+        """Return of each kernel on tiles their layouts, and what is done with them, by lines."""
         with self.context:
             kernels = tile_kernels(self.placed, self.layouts, self.source, self.options.target)
-            return [line for kernel in kernels for line in explain_tiles(kernel)]
+            return [explain_tiles(kernel) for kernel in kernels]
 
     @cached_property
     def step_check(self) -> StepCheck | None:

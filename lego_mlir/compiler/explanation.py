@@ -39,7 +39,7 @@ def explain(compilation: Compilation) -> str:
                 f"  {found.registers} registers a thread, "
                 + (f"{spilled} bytes spilled" if spilled else "nothing spilled")
             )
-    lines += compilation.explain_tiles()
+    lines += [line for kernel in compilation.explain_tiles() for line in kernel]
     lines += [f"warning    {warning}" for warning in compilation.cubin.warnings]
     return "\n".join(lines) + "\n"
 

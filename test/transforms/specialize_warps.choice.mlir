@@ -1,7 +1,7 @@
 // The step specialize_warps where CTAs choose among GEMMs: the producer chooses what to fetch,
 // the consumers where to store, and neither what it multiplies.
 // RUN: %legoc %s --schedule=%S/Inputs/specialize_warps.mlir --emit=scheduled --keep %t -o %t.out
-// RUN: cat %t/05-specialize_warps.mlir | FileCheck %s
+// RUN: cat %t/04-specialize_warps.mlir | FileCheck %s
 
 #A = #lego.layout<"OrderBy(Row(16, 64)).TileBy([1, 4], [16, 16])">
 #B = #lego.layout<"OrderBy(Row(64, 16)).TileBy([4, 1], [16, 16])">

@@ -158,16 +158,24 @@ class Kernel(HostFunction):
         """
         if self.substitute is not None:
             return self.substitute.explain()
-        params = ", ".join(f"{name} = {n}" for name, n in self.params.items())
+        config = self.explain_config(lambda: self.compilation().explain_tiles()[0])
+        return "\n".join([repr(self), *self._explain_classes(), *config])
+
+    def explain_config(self, tiles: Callable[[], list[str]]) -> list[str]:
+        """Return the schedule and how the config was chosen, a line for each item.
+
+        Args:
+            tiles: describes the tiles of a kernel on tiles, which take a compilation to know: a
+                kernel of a sequence may have sizes that only the sequence's arguments tell.
+        """
         if self.explanation is not None:
-            lines = [self.explanation()]
-        elif self.warps is not None:
-            lines = self.compilation().explain_tiles()
-        elif self.schedule is None:
-            lines = ["no schedule"]
-        else:
-            lines = [f"schedule   {self.schedule}", f"params     {params or 'the defaults'}"]
-        return "\n".join([repr(self), *self._explain_classes(), *lines])
+            return [self.explanation()]
+        if self.warps is not None:
+            return tiles()
+        if self.schedule is None:
+            return ["no schedule"]
+        params = ", ".join(f"{name} = {n}" for name, n in self.params.items())
+        return [f"schedule   {self.schedule}", f"params     {params or 'the defaults'}"]
 
     @property
     def _location(self) -> Location:

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property, partial
 from typing import Any
 
 from lego_mlir.algebra.sizes import product
@@ -133,7 +134,20 @@ class KernelSequence(HostFunction):
         ]
         if self.explanation is not None:
             lines.append(self.explanation())
-        return "\n".join([*lines, *(call.kernel.explain() for call in self.calls)])
+        position = 0
+        for call in self.calls:
+            tiles = partial(self._explain_tiles, position)
+            lines += [repr(call.kernel), *call.kernel.explain_config(tiles)]
+            position += call.kernel.warps is not None
+        return "\n".join(lines)
+
+    def _explain_tiles(self, position: int) -> list[str]:
+        """Describe the tiles of the kernel at a position among the calls of kernels on tiles."""
+        return self._tiles[position]
+
+    @cached_property
+    def _tiles(self) -> list[list[str]]:
+        return self.compilation().explain_tiles()
 
     def compile(
         self,

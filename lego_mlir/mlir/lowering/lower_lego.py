@@ -23,30 +23,25 @@ layouts of the host function's arguments get the sizes as numbers. `lego.index_b
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from lego_mlir.algebra import Layout
-from lego_mlir.algebra.slices import Slice
 from lego_mlir.hardware.targets import Target
 from lego_mlir.index import Int
 from lego_mlir.index.work import measured
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.context import Source, mlir_errors
-from lego_mlir.mlir.dialect import tile_operations as tiles
 from lego_mlir.mlir.launch_sizes.hoist_sizes import hoist_sizes, is_host
-from lego_mlir.mlir.launch_sizes.promises import check_promises, is_open, promises_of
-from lego_mlir.mlir.layouts import Layouts, symbols_of
+from lego_mlir.mlir.launch_sizes.promises import check_promises
+from lego_mlir.mlir.layouts import Layouts
 from lego_mlir.mlir.lowering import atomics
-from lego_mlir.mlir.lowering.access_checks import check_value, other_attribute, whole_dimensions
-from lego_mlir.mlir.lowering.accesses import LayoutAccess, load, store
+from lego_mlir.mlir.lowering.accesses import load, store
 from lego_mlir.mlir.lowering.argument_layouts import complete_arguments
 from lego_mlir.mlir.lowering.bijectivity import check_known, check_stored
-from lego_mlir.mlir.lowering.buffers import FlatBuffers, alignment_of, allocate, elements_of
-from lego_mlir.mlir.lowering.copy_boxes import BoxCopies, box_copy, in_buffer
-from lego_mlir.mlir.lowering.derivations import derive_index, derive_offset, exists, located
+from lego_mlir.mlir.lowering.buffers import allocate
+from lego_mlir.mlir.lowering.derivations import derive_index, derive_offset, located
 from lego_mlir.mlir.lowering.indices.claims import claims
 from lego_mlir.mlir.lowering.indices.index_checks import IndexChecks
 from lego_mlir.mlir.lowering.indices.index_reader import IndexReader
@@ -54,17 +49,8 @@ from lego_mlir.mlir.lowering.indices.layout_operands import LayoutOperands
 from lego_mlir.mlir.lowering.indices.printed_indices import PrintedIndices
 from lego_mlir.mlir.lowering.indices.size_operands import SizeOperands
 from lego_mlir.mlir.lowering.lower_tables import lower_tables
-from lego_mlir.mlir.lowering.matrix_descriptors import lower_matrix_descriptor
-from lego_mlir.mlir.lowering.parts_access.checks import check_parts, check_registers
-from lego_mlir.mlir.lowering.parts_access.copies import lower_copy
-from lego_mlir.mlir.lowering.parts_access.lower import lower_load, lower_store
-from lego_mlir.mlir.lowering.parts_access.matrices import read_matrices, write_matrices
-from lego_mlir.mlir.lowering.parts_access.offsets import Factor, last_index
-from lego_mlir.mlir.lowering.parts_access.plan import PartsMemory, bytes_of
-from lego_mlir.mlir.lowering.parts_access.sends import arrive, send
-from lego_mlir.mlir.lowering.parts_access.updates import Updates
-from lego_mlir.mlir.lowering.streamed_loads import prefetched_bytes
-from lego_mlir.mlir.lowering.strided_buffers import StridedBuffers
+from lego_mlir.mlir.lowering.memories import Memories
+from lego_mlir.mlir.lowering.tile_accesses import TileAccesses
 from lego_mlir.mlir.modules import named_attributes, operations_in
 from lego_mlir.mlir.scopes import KERNELS
 
@@ -108,9 +94,10 @@ class _Lowering:
         sizes = SizeOperands(self.reader, source, self.printed.lasting, self.checks.size)
         self.reader.leaf = sizes.leaf
         self.operands = LayoutOperands(layouts, self.reader, sizes, source)
-        self.flat = FlatBuffers(source)
-        self.strided = StridedBuffers(self.reader, self.checks, source)
-        self.boxes = BoxCopies(source)
+        self.memories = Memories(
+            source, target, self.reader, self.printed, self.checks, self.operands
+        )
+        self.tile_accesses = TileAccesses(self.memories, layouts)
 
     def run(self) -> None:
         self.checks.tables = lower_tables(self.module, self.source)
@@ -192,22 +179,6 @@ class _Lowering:
                 self.store(op, layout)
             case dialect.ATOMIC:
                 self.atomic(op, layout)
-            case tiles.LOAD_PARTS:
-                self.load_parts(op, layout)
-            case tiles.STORE_PARTS:
-                self.store_parts(op, layout)
-            case tiles.COPY_PARTS:
-                self.copy_parts(op, layout)
-            case tiles.COPY_BOX:
-                self.copy_box(op, layout)
-            case tiles.SEND_PARTS:
-                self.send_parts(op, layout)
-            case tiles.LOAD_MATRICES:
-                self.load_matrices(op, layout)
-            case tiles.STORE_MATRICES:
-                self.store_matrices(op, layout)
-            case tiles.MATRIX_DESCRIPTOR:
-                self.matrix_descriptor(op, layout)
             case dialect.CHECK:
                 self.check(op, layout)
             case dialect.REDUCE_SCATTER:
@@ -216,6 +187,8 @@ class _Lowering:
                     op.location,
                     hint="transform_lego.contract_to_wgmma does, after transform_lego.split_k",
                 )
+            case _:
+                self.tile_accesses.lower(op, layout)
 
     def mask(self, op: Any, layout: Layout) -> None:
         bound, index = self.operands.indexed(op, layout, list(op.operands))
@@ -227,7 +200,7 @@ class _Lowering:
 
     def load(self, op: Any, layout: Layout) -> None:
         buffer, *operands = list(op.operands)
-        access = self.access(op, layout, buffer, operands, op.results[0].type)
+        access = self.memories.access(op, layout, buffer, operands, op.results[0].type)
         with ir.InsertionPoint(op), op.location:
             value = located(self.source, op, lambda: load(access))
         op.results[0].replace_all_uses_with(value)
@@ -247,7 +220,7 @@ class _Lowering:
                 hint="lego.atomic updates an element",
             )
         value, buffer, *operands = list(op.operands)
-        access = self.access(op, layout, buffer, operands, value.type)
+        access = self.memories.access(op, layout, buffer, operands, value.type)
         check_stored(op, access.piece.layout, self.source)
         with ir.InsertionPoint(op), op.location:
             located(self.source, op, lambda: store(access, value))
@@ -259,7 +232,7 @@ class _Lowering:
         if wrong is not None:
             message, hint = wrong
             raise self.source.error(f"'{op.name}': {message}", op.location, hint=hint)
-        access = self.access(op, layout, buffer, operands, value.type)
+        access = self.memories.access(op, layout, buffer, operands, value.type)
         check_stored(op, access.piece.layout, self.source)
         with ir.InsertionPoint(op), op.location:
             orders = dialect.ORDERS in op.attributes
@@ -267,114 +240,6 @@ class _Lowering:
                 self.source, op, lambda: atomics.update(access, value, kind, is_ordered=orders)
             )
         op.results[0].replace_all_uses_with(old)
-
-    def load_parts(self, op: Any, layout: Layout) -> None:
-        (buffer,), operands, mask = tiles.segments_of(op)
-        registers = check_registers(op, layout, self.source)
-        memory = self.parts_memory(op, layout, buffer, operands)
-        kinds = [part.type for part in op.results]
-        check_parts(op, kinds, mask, buffer, registers, self.source)
-        other = other_attribute(op, memory.element, self.source)
-        with ir.InsertionPoint(op), op.location:
-            parts = located(self.source, op, lambda: lower_load(memory, kinds, mask, other))
-        for old, new in zip(op.results, parts, strict=True):
-            old.replace_all_uses_with(new)
-
-    def store_parts(self, op: Any, layout: Layout) -> None:
-        (buffer,), operands, parts, mask = tiles.segments_of(op)
-        registers = check_registers(op, layout, self.source)
-        memory = self.parts_memory(op, layout, buffer, operands)
-        check_stored(op, memory.layout, self.source)
-        check_parts(op, [part.type for part in parts], mask, buffer, registers, self.source)
-        updates = None
-        if dialect.KIND in op.attributes:
-            updates = Updates(op.attributes[dialect.KIND].value, self.target)
-        with ir.InsertionPoint(op), op.location:
-            located(self.source, op, lambda: lower_store(memory, parts, mask, updates))
-
-    def copy_parts(self, op: Any, layout: Layout) -> None:
-        (buffer,), operands, (room,), index = tiles.segments_of(op)
-        check_registers(op, layout, self.source)
-        source = self.parts_memory(op, layout, buffer, operands)
-        to = self.layouts(op.attributes[tiles.TARGET], op.location)
-        factors = tiles.registers_of(op, tiles.TARGET_REGISTERS)
-        target = self.parts_memory(op, to, room, index, factors)
-        with ir.InsertionPoint(op), op.location:
-            located(self.source, op, lambda: lower_copy(source, target))
-
-    def copy_box(self, op: Any, layout: Layout) -> None:
-        if self.target.capability < (9, 0):
-            raise self.source.error(
-                f"{self.target.name} has no TMA", op.location, hint="--target=sm_90a"
-            )
-        (buffer,), operands, (room,), into, _ = tiles.segments_of(op)
-        whole = whole_dimensions(op, layout, self.source)
-        bound, index = self.operands.indexed(op, layout, operands)
-        self.strided.layout(op, bound, buffer)  # refuses what has no strides
-        at = tuple(None if k in whole else i for k, i in enumerate(index))
-        self.checks.indices(op, bound, at, buffer)
-        to = self.layouts(op.attributes[tiles.TARGET], op.location)
-        whole = whole_dimensions(op, to, self.source, tiles.TARGET_SLICE)
-        target, begin = self.operands.indexed(op, to, into)
-        written = Slice(target, tuple(None if k in whole else i for k, i in enumerate(begin)))
-        self.checks.indices(op, target, written.index, room)
-        flat, _, _ = self.flat_memory(op, to, room)
-        size = bytes_of(ir.MemRefType(flat.type).element_type)
-        symbols = symbols_of(layout, dialect.layout_attribute_of(op))
-        sizes = zip(
-            (s.name for s in symbols), operands[len(operands) - len(symbols) :], strict=True
-        )
-
-        def build() -> None:
-            copy = box_copy(Slice(bound, at), written, size)
-            known = box_copy(Slice(in_buffer(layout, buffer), at), written, size).map
-            start = derive_offset(target, tuple(begin))
-            print_index, _ = self.printed.printers(op)
-            for x in copy.coordinates:
-                self.printed.note(x)
-            self.boxes.build(
-                op, replace(copy, map=known), layout, dict(sizes), flat, start, print_index
-            )
-
-        with ir.InsertionPoint(op), op.location:
-            located(self.source, op, build)
-
-    def send_parts(self, op: Any, layout: Layout) -> None:
-        (buffer,), operands, parts, (barrier,), slot, (cta,) = tiles.segments_of(op)
-        registers = check_registers(op, layout, self.source)
-        memory = self.parts_memory(op, layout, buffer, operands)
-        check_parts(op, [part.type for part in parts], (), buffer, registers, self.source)
-        with ir.InsertionPoint(op), op.location:
-            located(self.source, op, lambda: send(memory, parts, barrier, cta, *slot))
-            if tiles.ARRIVES in op.attributes:
-                arrive(barrier, cta, *slot)
-
-    def load_matrices(self, op: Any, layout: Layout) -> None:
-        (buffer,), operands = tiles.segments_of(op)
-        memory = self.parts_memory(op, layout, buffer, operands)
-        kinds = [part.type for part in op.results]
-        with ir.InsertionPoint(op), op.location:
-            words = located(self.source, op, lambda: read_matrices(memory, op, kinds))
-        for old, new in zip(op.results, words, strict=True):
-            old.replace_all_uses_with(new)
-
-    def store_matrices(self, op: Any, layout: Layout) -> None:
-        (buffer,), operands, words = tiles.segments_of(op)
-        memory = self.parts_memory(op, layout, buffer, operands)
-        check_stored(op, memory.layout, self.source)
-        with ir.InsertionPoint(op), op.location:
-            located(self.source, op, lambda: write_matrices(memory, op, words))
-
-    def matrix_descriptor(self, op: Any, layout: Layout) -> None:
-        buffer, *operands = list(op.operands)
-        bound, index = self.operands.indexed(op, layout, operands)
-        flat, _, _ = self.flat_memory(op, layout, buffer)
-        size = bytes_of(ir.MemRefType(buffer.type).element_type)
-        offset = located(self.source, op, lambda: derive_offset(bound, tuple(index)))
-        with ir.InsertionPoint(op), op.location:
-            at, _ = self.printed.printers(op)
-            word = lower_matrix_descriptor(flat, at(offset), size, tiles.word_of(op))
-        op.results[0].replace_all_uses_with(word)
 
     def check(self, op: Any, layout: Layout) -> None:
         attributes = {name: a for name, a in named_attributes(op).items() if name != dialect.LAYOUT}
@@ -393,87 +258,3 @@ class _Lowering:
             ask = bound.verify if dialect.BIJECTIVE in attributes else bound.verify_injective
             verdict = located(self.source, op, ask)
         check_known(verdict, bound, self.source, op.location)
-
-    # Shared by several operations.
-    def access(
-        self, op: Any, layout: Layout, buffer: Any, operands: list[Any], value: Any
-    ) -> LayoutAccess:
-        """Return the memory accesses of a load or store of a value of this type."""
-        kind = ir.MemRefType(buffer.type)
-        whole = whole_dimensions(op, layout, self.source)
-        bound, index = self.operands.indexed(op, layout, operands, whole)
-        bound = self.strided.layout(op, bound, buffer)
-        piece = Slice(bound, tuple(index))
-        check_value(op, value, piece if whole else None, kind.element_type, self.source)
-        flat, base, limit = self.flat_memory(op, layout, buffer)
-        other = other_attribute(op, kind.element_type, self.source)
-        printers = self.printed.printers(op, limit)
-        mask = located(self.source, op, lambda: exists(piece))
-        self.checks.indices(op, bound, index, buffer, mask)
-        streamed = prefetched_bytes(self.target) if dialect.STREAMED in op.attributes else 0
-        return LayoutAccess(piece, value, flat, base, other, *printers, streamed)
-
-    def parts_memory(
-        self,
-        op: Any,
-        layout: Layout,
-        buffer: Any,
-        operands: list[Any],
-        written: list[Factor] | None = None,
-    ) -> PartsMemory:
-        """Return the memory that the parts of a tile are in.
-
-        Args:
-            op: the access.
-            layout: of the memory.
-            buffer: the memory.
-            operands: the index of the thread's first element, then the values of symbols.
-            written: the register factors in the memory that a copy writes, all of which is there.
-        """
-        bound, index = self.operands.indexed(op, layout, operands)
-        bound = self.strided.layout(op, bound, buffer)
-        flat, base, limit = self.flat_memory(op, layout, buffer)
-        in_bounds = written is not None or tiles.is_in_bounds(op)
-        factors = tiles.registers_of(op) if written is None else written
-        if in_bounds:
-            for end in {tuple(index), last_index(index, factors)}:
-                self.checks.indices(op, bound, end, buffer)
-        else:
-            self.checks.starts(op, index, buffer)
-        return PartsMemory(
-            bound,
-            index,
-            factors,
-            in_bounds,
-            flat,
-            base,
-            self.reader.read,
-            partial(self.printed.note, limit=limit),
-            *self.printed.printers(op, limit),
-        )
-
-    def flat_memory(self, op: Any, layout: Layout, buffer: Any) -> tuple[Any, int, int]:
-        """Return a buffer as a view of one dimension, and what is known of its addresses.
-
-        Returns:
-            The view, the bytes that divide the address of its first element, and the exclusive
-            upper bound of offsets that are accessed, 0 if there is none.
-
-        Raises:
-            LegoError: it is too small for the layout.
-        """
-        kind = ir.MemRefType(buffer.type)
-        elements = elements_of(kind)
-        if elements is not None and isinstance(layout.size, int) and layout.size > elements:
-            raise self.source.error(
-                f"'{op.name}': the layout '{layout}' has {layout.size} elements, "
-                f"the buffer {kind} only {elements}",
-                op.location,
-                hint="the buffer's shape and the sizes of the layout must agree",
-            )
-        limit = (promises_of(buffer).elements if is_open(kind) else elements) or 0
-        if not limit or limit >= 1 << 31:
-            self.printed.fit_32_bits = False
-        scope = self.printed.blocks.scope(op)
-        flat = self.flat(buffer, scope, op)
-        return flat, alignment_of(buffer, scope), limit if is_open(kind) else 0

@@ -30,6 +30,7 @@ from lego_mlir.kernels.gemm.rasterization import raster_groups
 from lego_mlir.kernels.gemm.shared_layouts import (
     epilogue_tile,
 )
+from lego_mlir.kernels.gemm.tile_program import schedule_params
 from lego_mlir.kernels.gemm.wgmma.config import WgmmaConfig
 from lego_mlir.kernels.gemm.wgmma.config_table import ConfigTable, shared_bytes_of, tiles_of
 from lego_mlir.kernels.gemm.wgmma.heuristic import estimate, rank, rank_grouped
@@ -62,8 +63,8 @@ def test_sizes_and_parameters_of_a_config() -> None:
     assert CONFIG.k_iterations(replace(LARGE, k=250)) == 4
     assert CONFIG.epilogue_tiles(LARGE) == 4
     assert CONFIG.warp_layout == OrderBy(Row(8, 1))
-    params = CONFIG.params(LARGE)
-    assert params["persistent_ctas"] == 132
+    params = schedule_params(CONFIG, LARGE, H200)
+    assert params["ctas"] == 132
     assert params["overlap_epilogue"] == 1
     # Three warpgroups share the registers of a multiprocessor.
     assert params["producer_registers"] + 2 * params["consumer_registers"] <= 65536 // 128

@@ -74,12 +74,12 @@ def _waits(name: str, n: int, gpu: str, late: str, early: str | None = None) -> 
 
 MUTANTS = (
     _waits(
-        "a tile is put where one is still stored", 7, "stores parts of two tiles", RACE, DEADLOCK
+        "a tile is put where one is still stored", 4, "stores parts of two tiles", RACE, DEADLOCK
     ),
     _waits("no wait for the first tiles", 0, "multiplies what TMA has not brought", UNWRITTEN),
-    _waits("no wait for later tiles", 2, "multiplies what TMA has not brought", DEADLOCK),
-    _waits("tiles come into a stage that is read", 8, "overwrites A and B", TOO_MANY, RACE),
-    _waits("a tile is stored before it is put", 9, "stores what was there before", UNWRITTEN, RACE),
+    _waits("no wait for later tiles", 2, "multiplies what TMA has not brought", UNWRITTEN),
+    _waits("tiles come into a stage that is read", 5, "overwrites A and B", TOO_MANY, RACE),
+    _waits("a tile is stored before it is put", 6, "stores what was there before", UNWRITTEN, RACE),
     Mutant(
         "what is put is not visible to TMA",
         re.compile(r"fence\.proxy\.async\.shared::cta;"),
@@ -143,8 +143,8 @@ MUTANTS = (
     ),
     Mutant(
         "both CTAs copy the same rows of B",
-        re.compile(r"selp\.b32 \t(%r\d+), 0, 32, (%p\d+);"),
-        r"selp.b32 \t\1, 0, 0, \2;",
+        re.compile(r"selp\.b64 \t(%rd\d+), 0, 32, (%p\d+);"),
+        r"selp.b64 \t\1, 0, 0, \2;",
         "multiplies the same rows of B twice",
         WRONG,
     ),

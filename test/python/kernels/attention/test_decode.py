@@ -153,3 +153,12 @@ def test_the_heuristic_divides_keys_where_sequences_are_few() -> None:
     # Results of many queries cost more than keys that each CTA sees more of.
     assert "keys divided among 8 CTAs" in chosen(1, 8, 2048)
     assert "keys divided" not in chosen(1, 512, 512)
+
+
+def test_kernels_of_sizes_that_the_launch_knows_are_explained() -> None:
+    """The second kernel has no tensor that tells how many keys there are: the sequence's have."""
+    text = attention(None, 1, None, 2, 32, target="sm_90a").explain()
+    assert "keys divided among" in text
+    combine = text[text.index("<kernel combine") :]
+    assert "lego.load" in combine
+    assert "lego.dot" not in combine
