@@ -22,7 +22,7 @@ os.environ["LEGO_MLIR_CACHE"] = "0"  # tests compile, and leave the user's cache
 gc.set_threshold(10_000, 20, 20)
 
 LIST = Path(__file__).with_name("slow_tests.txt")
-SLOW_SECONDS = 0.4
+SLOW_SECONDS = 0.2
 SECONDS = "cpu_seconds"
 """The property of a report: the CPU seconds that the phase of the test took."""
 LIT_SECONDS = "lit_cpu_seconds"

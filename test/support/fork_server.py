@@ -158,6 +158,8 @@ class Server:
                 sys.stderr.flush()
             finally:
                 os._exit(status)
+        # Here, too: the program has its group before its client can end, or it starts another.
+        os.setpgid(pid, pid)
         self.running[pid] = connection
         self.selector.register(connection, selectors.EVENT_READ, lambda: self.give_up(pid))
 
