@@ -31,6 +31,7 @@ from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.context import Source
 from lego_mlir.mlir.emit import nvvm
+from lego_mlir.mlir.emit.operations import constant, make
 from lego_mlir.mlir.launch_sizes.strided import has_strides
 from lego_mlir.mlir.launch_sizes.tensor_map_sizes import known_sizes, stride_symbols
 from lego_mlir.mlir.layouts import layout_attribute
@@ -178,17 +179,17 @@ class BoxCopies:
             )
         tensor_map = self._map(op, copy.map, tensor, sizes)
         i32 = ir.IntegerType.get_signless(32)
-        base = _made("memref.extract_aligned_pointer_as_index", ir.IndexType.get(), target)
-        distance = _made("arith.index_cast", i32, print_index(construct.mul(offset, element)))
-        start = _made("arith.addi", i32, _made("arith.index_cast", i32, base), distance)
+        base = make("memref.extract_aligned_pointer_as_index", ir.IndexType.get(), target)
+        distance = make("arith.index_cast", i32, print_index(construct.mul(offset, element)))
+        start = make("arith.addi", i32, make("arith.index_cast", i32, base), distance)
         for box in copy.map.boxes:
             coordinates = [
-                _made("arith.index_cast", i32, print_index(construct.add(x, at)))
+                make("arith.index_cast", i32, print_index(construct.add(x, at)))
                 for x, at in zip(copy.coordinates, box.at, strict=True)
             ]
             at = start
             if box.offset:
-                at = _made("arith.addi", i32, start, _constant(i32, box.offset * element))
+                at = make("arith.addi", i32, start, constant(i32, box.offset * element))
             nvvm.fetch_tile(_in_cluster(at), tensor_map, coordinates, op.operands[-1])
 
     def _map(self, op: Any, found: TensorMapBoxes, tensor: Layout, sizes: Mapping[str, Any]) -> Any:
@@ -230,14 +231,4 @@ def in_buffer(layout: Layout, buffer: Any) -> Layout:
 def _in_cluster(at: Any) -> Any:
     """Build the pointer to the cluster's shared memory of an address in the CTA's, an i32."""
     own, whole = (ir.Type.parse(f"!llvm.ptr<{space}>") for space in (_SHARED, _CLUSTER))
-    return _made("llvm.addrspacecast", whole, _made("llvm.inttoptr", own, at))
-
-
-def _constant(kind: Any, number: int) -> Any:
-    return _made("arith.constant", kind, value=ir.IntegerAttr.get(kind, number))
-
-
-def _made(name: str, kind: Any, *operands: Any, **attributes: Any) -> Any:
-    return ir.Operation.create(
-        name, results=[kind], operands=list(operands), attributes=attributes
-    ).result
+    return make("llvm.addrspacecast", whole, make("llvm.inttoptr", own, at))

@@ -17,6 +17,7 @@ from __future__ import annotations
 from typing import Any
 
 from lego_mlir.mlir.bindings import ir
+from lego_mlir.mlir.emit.operations import constant, make
 
 _WINDOW = (1 << 18) - 1
 """The bits of a shared-memory address within its CTA; higher bits name the CTA of the cluster."""
@@ -34,22 +35,12 @@ def lower_matrix_descriptor(flat: Any, offset: Any, element_bytes: int, word: in
         word: the descriptor of such a tile at address 0.
     """
     i32, i64 = (ir.IntegerType.get_signless(bits) for bits in (32, 64))
-    base = _made("memref.extract_aligned_pointer_as_index", ir.IndexType.get(), flat)
-    start = _made("arith.index_cast", i32, base)
-    distance = _made("arith.index_cast", i32, offset)
-    distance = _made("arith.muli", i32, distance, _constant(i32, element_bytes))
-    at = _made("arith.addi", i32, start, distance)
-    inside = _made("arith.andi", i32, at, _constant(i32, _WINDOW))
-    units = _made("arith.shrui", i32, inside, _constant(i32, _UNIT_BITS))
+    base = make("memref.extract_aligned_pointer_as_index", ir.IndexType.get(), flat)
+    start = make("arith.index_cast", i32, base)
+    distance = make("arith.index_cast", i32, offset)
+    distance = make("arith.muli", i32, distance, constant(i32, element_bytes))
+    at = make("arith.addi", i32, start, distance)
+    inside = make("arith.andi", i32, at, constant(i32, _WINDOW))
+    units = make("arith.shrui", i32, inside, constant(i32, _UNIT_BITS))
     signed = word - (1 << 64) if word >> 63 else word
-    return _made("arith.addi", i64, _made("arith.extui", i64, units), _constant(i64, signed))
-
-
-def _constant(kind: Any, number: int) -> Any:
-    return _made("arith.constant", kind, value=ir.IntegerAttr.get(kind, number))
-
-
-def _made(name: str, kind: Any, *operands: Any, **attributes: Any) -> Any:
-    return ir.Operation.create(
-        name, results=[kind], operands=list(operands), attributes=attributes
-    ).result
+    return make("arith.addi", i64, make("arith.extui", i64, units), constant(i64, signed))

@@ -15,6 +15,7 @@ from typing import Any
 
 from lego_mlir.hardware.targets import Target
 from lego_mlir.mlir.bindings import arith, ir, vector
+from lego_mlir.mlir.emit.operations import make
 
 STREAMED_BYTES = 16
 """Bytes of a load, and its alignment."""
@@ -41,26 +42,20 @@ def streamed_load(kind: Any, flat: Any, start: Any, distance: int, prefetched: i
     i32, i64 = (ir.IntegerType.get_signless(bits) for bits in (32, 64))
     bytes_each = STREAMED_BYTES // int(ir.VectorType(kind).shape[0])
     size = arith.ConstantOp(ir.IndexType.get(), bytes_each)
-    base = _made("memref.extract_aligned_pointer_as_index", ir.IndexType.get(), [flat])
+    base = make("memref.extract_aligned_pointer_as_index", ir.IndexType.get(), flat)
     address = arith.AddIOp(base, arith.MulIOp(start, size.result).result).result
-    words = _made(
+    words = make(
         "llvm.inline_asm",
         ir.Type.parse(f"!llvm.struct<({', '.join(['i32'] * _WORDS)})>"),
-        [arith.IndexCastOp(i64, address).result],
+        arith.IndexCastOp(i64, address).result,
         asm_string=ir.StringAttr.get(_TEXT.format(prefetched, distance * bytes_each)),
         constraints=ir.StringAttr.get(",".join(["=r"] * _WORDS) + ",l"),
         # Without it the load could move before a wait for the launch that writes the memory.
         has_side_effects=ir.UnitAttr.get(),
     )
     parts = [
-        _made("llvm.extractvalue", i32, [words], position=ir.DenseI64ArrayAttr.get([k]))
+        make("llvm.extractvalue", i32, words, position=ir.DenseI64ArrayAttr.get([k]))
         for k in range(_WORDS)
     ]
     whole = vector.FromElementsOp(ir.VectorType.get([_WORDS], i32), parts).result
     return vector.BitCastOp(kind, whole).result
-
-
-def _made(name: str, kind: Any, operands: list[Any], **attributes: Any) -> Any:
-    return ir.Operation.create(
-        name, results=[kind], operands=operands, attributes=attributes
-    ).result

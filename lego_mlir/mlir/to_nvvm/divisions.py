@@ -22,6 +22,7 @@ from lego_mlir.diagnostics import LegoError
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.context import Source
+from lego_mlir.mlir.emit.operations import make
 from lego_mlir.mlir.modules import operations_in
 
 DIVISIONS = ("arith.divf", "llvm.fdiv")
@@ -71,16 +72,16 @@ def _divided(a: Any, b: Any) -> Any:
     """Return the quotient of two numbers, or of the elements of two vectors."""
     kind = a.type
     if isinstance(kind, ir.VectorType):
-        result = _made("llvm.mlir.poison", kind)
+        result = make("llvm.mlir.poison", kind)
         for k in range(kind.shape[0]):
             at = _constant(ir.IntegerType.get_signless(64), k)
-            x, y = (_made("llvm.extractelement", kind.element_type, v, at) for v in (a, b))
-            result = _made("llvm.insertelement", kind, result, _divided(x, y), at)
+            x, y = (make("llvm.extractelement", kind.element_type, v, at) for v in (a, b))
+            result = make("llvm.insertelement", kind, result, _divided(x, y), at)
         return result
     f32 = ir.F32Type.get()
     if kind != f32:
-        x, y = (_made("llvm.fpext", f32, value) for value in (a, b))
-        return _made("llvm.fptrunc", kind, _divided(x, y))
+        x, y = (make("llvm.fpext", f32, value) for value in (a, b))
+        return make("llvm.fptrunc", kind, _divided(x, y))
     return ir.Operation.create(
         "llvm.call_intrinsic",
         results=[f32],
@@ -122,10 +123,6 @@ def _has_exact_reciprocal(divisor: Any) -> bool:
     most = 14 if isinstance(element, ir.F16Type) else 126  # the reciprocal is a normal number
     parts = [frexp(x) for x in numbers]
     return all(abs(digits) == 0.5 and abs(power - 1) <= most for digits, power in parts)
-
-
-def _made(name: str, kind: Any, *operands: Any) -> Any:
-    return ir.Operation.create(name, results=[kind], operands=list(operands)).result
 
 
 def _constant(kind: Any, n: int) -> Any:

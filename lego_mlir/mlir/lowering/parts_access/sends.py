@@ -16,6 +16,7 @@ from typing import Any
 
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.mlir.bindings import arith, ir, vector
+from lego_mlir.mlir.emit.operations import make
 from lego_mlir.mlir.lowering.parts_access.lanes import grouped, lanes_of
 from lego_mlir.mlir.lowering.parts_access.plan import PartsMemory, Plan, bytes_of
 
@@ -92,15 +93,15 @@ def _words(value: Any, count: int, size: int) -> list[Any]:
 
 def _address(buffer: Any) -> Any:
     """Build the address of a buffer in the shared memory of its CTA, an i32."""
-    at = _made("memref.extract_aligned_pointer_as_index", ir.IndexType.get(), buffer)
-    return _made("arith.index_cast", ir.IntegerType.get_signless(32), at)
+    at = make("memref.extract_aligned_pointer_as_index", ir.IndexType.get(), buffer)
+    return make("arith.index_cast", ir.IntegerType.get_signless(32), at)
 
 
 def _beyond(start: Any, count: Any | None, size: int) -> Any:
     """Build the address behind so many elements, an index, of a size in bytes."""
     if count is None:
         return start
-    offset = _made("arith.index_cast", start.type, count)
+    offset = make("arith.index_cast", start.type, count)
     distance = arith.MulIOp(offset, arith.ConstantOp(start.type, size).result).result
     return arith.AddIOp(start, distance).result
 
@@ -125,7 +126,3 @@ def _asm(text: str, constraints: str, operands: Sequence[Any], kind: Any = None)
         attributes=attributes,
     )
     return None if kind is None else op.result
-
-
-def _made(name: str, kind: Any, operand: Any) -> Any:
-    return ir.Operation.create(name, results=[kind], operands=[operand]).result

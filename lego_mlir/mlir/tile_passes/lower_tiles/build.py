@@ -10,25 +10,15 @@ from collections.abc import Sequence
 from typing import Any
 
 from lego_mlir.mlir.bindings import ir
+from lego_mlir.mlir.emit.operations import constant as constant
+from lego_mlir.mlir.emit.operations import make as make
 
 _PREDICATES = {"eq": 0, "ne": 1, "slt": 2, "ult": 6}
-
-
-def make(name: str, kind: Any, *operands: Any, **attributes: Any) -> Any:
-    """Build an operation of one result of type `kind`; return the result."""
-    return ir.Operation.create(
-        name, results=[kind], operands=list(operands), attributes=attributes
-    ).results[0]
 
 
 def i32() -> Any:
     """Return the type of lanes, masks and words of a shuffle."""
     return ir.IntegerType.get_signless(32)
-
-
-def constant(kind: Any, number: int) -> Any:
-    """Build an integer or index of type `kind`."""
-    return make("arith.constant", kind, value=ir.IntegerAttr.get(kind, number))
 
 
 def integers(kind: Any, numbers: Sequence[int]) -> Any:
