@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from lego_mlir.algebra.layout import Layout
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.index import Int, Sym, construct
-from lego_mlir.index.extraction.width import widest
+from lego_mlir.index.width import widest
 from lego_mlir.printers.names import check_name, fresh
 from lego_mlir.printers.writer import Writer, shared_nodes
 

@@ -18,8 +18,8 @@ from lego_mlir.algebra.parts import make_view
 from lego_mlir.algebra.slices import Slice
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.index import Int, Sym, construct
-from lego_mlir.index.extraction.width import widest
 from lego_mlir.index.proofs import prover
+from lego_mlir.index.width import widest
 from lego_mlir.printers.layout_functions import takes_64_bits
 from lego_mlir.printers.names import Names
 from lego_mlir.printers.python import printed

@@ -19,10 +19,10 @@ from typing import Any, TypeVar
 from lego_mlir.index import construct, polynomial
 from lego_mlir.index.extraction.bit_fields import with_bit_fields
 from lego_mlir.index.extraction.cost import weight
-from lego_mlir.index.extraction.width import widest
 from lego_mlir.index.nodes import Expr, Int, Mod, Mono, Poly, Spelled, plain
 from lego_mlir.index.operands import Operand, form_of, operand
 from lego_mlir.index.structure import mono_order
+from lego_mlir.index.width import widest
 from lego_mlir.index.work import measured
 
 Derived = TypeVar("Derived", bound="Int | tuple[Int, ...]")

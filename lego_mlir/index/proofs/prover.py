@@ -6,8 +6,9 @@ negative, the upper bound where it cannot be positive. What is left once the ind
 a polynomial in sizes, and its interval decides. So `i*128 + j < M` follows from `i < M // 128`,
 `j < 128` and `128 | M`, with no search and no solver.
 
-A claim that is left is evaluated at sample points; what none of them refutes goes to the solver,
-under a limit that counts its steps, so the answer is the same everywhere.
+A claim that is left is evaluated at sample points, and at all points where there are few. What is
+open then goes to the solver, under a limit that counts its steps, so the answer is the same
+everywhere.
 
 A failed proof does not refute: the answer `False` means that nothing was proven.
 """
@@ -19,7 +20,7 @@ from functools import lru_cache
 
 from lego_mlir.index import construct, polynomial, ranges, structure
 from lego_mlir.index.nodes import Expr, FloorDiv, Int, Max, Min, Mod, Sym
-from lego_mlir.index.proofs import samples
+from lego_mlir.index.proofs import exhaustion, samples
 from lego_mlir.index.work import SOLVER, charge
 
 _DEPTH = 8
@@ -71,7 +72,7 @@ def _all_nonnegative(*claims: Int) -> bool:
     if not all(map(structure.is_expanded, left)):  # only expanded do terms cancel
         return _all_nonnegative(*(construct.substitute(x, {}) for x in left))
     return not any(map(_is_refuted, left)) and all(
-        _is_nonnegative(x, _DEPTH) or _is_shown_by_solver(x) for x in left
+        _is_nonnegative(x, _DEPTH) or _is_shown(x) for x in left
     )
 
 
@@ -79,7 +80,11 @@ _is_refuted = lru_cache(maxsize=1 << 14)(samples.is_refuted)
 
 
 @lru_cache(maxsize=1 << 14)
-def _is_shown_by_solver(x: Int) -> bool:
+def _is_shown(x: Int) -> bool:
+    """Return whether all points, or the solver, show that `x >= 0`."""
+    everywhere = exhaustion.is_nonnegative(x)
+    if everywhere is not None:
+        return everywhere
     charge(SOLVER)
     from lego_mlir.index.proofs import solver  # Z3 takes longer to load than most compilations need
 
@@ -96,9 +101,9 @@ def _is_nonnegative(x: Int, depth: int) -> bool:
     if depth == 0 or (hi is not None and hi < 0):
         return False
     return any(
-        _is_nonnegative(least, depth - 1)
+        all(_is_nonnegative(case, depth - 1) for case in cases)
         for atom in _atoms_to_eliminate(x)
-        for least in _least(x, atom, depth)
+        for cases in _least(x, atom, depth)
     )
 
 
@@ -118,8 +123,11 @@ def _symbolic_bound(atom: Expr) -> bool:
     return False
 
 
-def _least(x: Int, atom: Expr, depth: int) -> Iterator[Int]:
-    """Yield lower bounds of `x` without `atom`, if `x` is linear in it and the slope has a sign."""
+def _least(x: Int, atom: Expr, depth: int) -> Iterator[tuple[Int, ...]]:
+    """Yield lower bounds of `x` without `atom`, if `x` is linear in it and the slope has a sign.
+
+    Each is the least of some cases: in one of them `x` is no less than that case.
+    """
     constant, terms = polynomial.parts(x)
     slope: polynomial.Terms = {}
     rest: polynomial.Terms = {}
@@ -144,40 +152,45 @@ def _least(x: Int, atom: Expr, depth: int) -> Iterator[Int]:
         ends = _upper(atom, depth)
     else:
         return
-    for end in ends:
-        yield construct.add(polynomial.build(constant, rest), construct.mul(factor, end))
+    others = polynomial.build(constant, rest)
+    for cases in ends:
+        yield tuple(construct.add(others, construct.mul(factor, end)) for end in cases)
 
 
-def _lower(atom: Expr) -> Iterator[Int]:
-    """Yield lower bounds of an atom."""
+def _lower(atom: Expr) -> Iterator[tuple[Int, ...]]:
+    """Yield lower bounds of an atom: in each tuple one of the values is one."""
     match atom:
         case Max(a, b):
-            yield from (x for x in (a, b) if not isinstance(x, int))
+            yield from ((x,) for x in (a, b) if not isinstance(x, int))
+        case Min(a, b):
+            yield a, b
         case Mod(_, den) if ranges.is_positive(den):
-            yield 0
+            yield (0,)
             return
     constant = ranges.bounds(atom)[0]
     if constant is not None:
-        yield constant
+        yield (constant,)
 
 
-def _upper(atom: Expr, depth: int) -> Iterator[Int]:
-    """Yield upper bounds of an atom."""
+def _upper(atom: Expr, depth: int) -> Iterator[tuple[Int, ...]]:
+    """Yield upper bounds of an atom: in each tuple one of the values is one."""
     match atom:
         case Sym(_, _, hi, _):
             if hi is not None:
-                yield hi
+                yield (hi,)
             return
         case Mod(_, den) if ranges.is_positive(den):
-            yield construct.sub(den, 1)
+            yield (construct.sub(den, 1),)
         case Min(a, b):
-            yield from (x for x in (a, b) if not isinstance(x, int))
+            yield from ((x,) for x in (a, b) if not isinstance(x, int))
+        case Max(a, b):
+            yield a, b
         case FloorDiv(num, den) if ranges.is_positive(den):
             for top in _tops(num, depth - 1):
-                yield construct.floordiv(top, den)
+                yield (construct.floordiv(top, den),)
     constant = ranges.bounds(atom)[1]
     if constant is not None:
-        yield constant
+        yield (constant,)
 
 
 def _tops(x: Int, depth: int) -> Iterator[Int]:
@@ -186,8 +199,8 @@ def _tops(x: Int, depth: int) -> Iterator[Int]:
         atoms = _atoms_to_eliminate(x)
         if not atoms:
             return
-        least = next(_least(construct.mul(-1, x), atoms[0], depth), None)
-        if least is None:
+        cases = next(_least(construct.mul(-1, x), atoms[0], depth), ())
+        if len(cases) != 1:
             return
-        x = construct.mul(-1, least)
+        x = construct.mul(-1, cases[0])
         yield x

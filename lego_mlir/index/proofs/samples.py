@@ -19,10 +19,14 @@ _RANDOM_POINTS = 6
 _REACH = 7
 """How far from its bound a value without another bound is drawn, in multiples of its divisors."""
 
+_FAR_REACHES = (100, 3_000, 1_000_000)
+"""The same of points that only refute claims: past the sizes that claims name."""
+
 
 def is_refuted(x: Int) -> bool:
     """Return whether `x` is negative at a sample point."""
-    sampled = points(structure.symbols(x))
+    symbols = structure.symbols(x)
+    sampled = points(symbols) + _far_points(symbols)
     charge(len(sampled))
     for point in sampled:
         try:
@@ -40,7 +44,18 @@ def points(symbols: frozenset[Sym]) -> tuple[dict[str, int], ...]:
     charge(len(closed) ** 2)
     if len({s.name for s in closed}) < len(closed):  # values go by name
         return ()
-    return tuple(p for draw in _draws(len(closed)) if (p := _point(closed, draw)) is not None)
+    draws = _draws(len(closed))
+    return tuple(p for draw in draws if (p := _point(closed, draw, _REACH)) is not None)
+
+
+@lru_cache(maxsize=1 << 10)
+def _far_points(symbols: frozenset[Sym]) -> tuple[dict[str, int], ...]:
+    """Return more points, at which symbols without a bound are large; none if all have bounds."""
+    closed = _closure(symbols)
+    if all(s.lo is not None and s.hi is not None for s in closed) or not points(symbols):
+        return ()
+    far = ((draw, reach) for reach in _FAR_REACHES for draw in _draws(len(closed)))
+    return tuple(p for draw, reach in far if (p := _point(closed, draw, reach)) is not None)
 
 
 def _closure(symbols: frozenset[Sym]) -> list[Sym]:
@@ -71,16 +86,23 @@ def _draws(count: int) -> Iterator[list[float]]:
         yield [random.random() for _ in range(count)]
 
 
-def _point(symbols: list[Sym], draw: list[float]) -> dict[str, int] | None:
+def _point(symbols: list[Sym], draw: list[float], multiples: int) -> dict[str, int] | None:
+    """Return a value for each symbol, by name; `None` if there is no multiple of its divisors.
+
+    Args:
+        symbols: those that bounds and divisors name before those that have them.
+        draw: where in its range each stands, 0 to 1.
+        multiples: the range of a symbol without a bound, in multiples of its divisors.
+    """
     values: dict[str, int] = {}
     for s, at in zip(symbols, draw, strict=True):
         step = 1
         for d in s.divisors:
             step *= evaluate(d, values)
         top = None if s.hi is None else evaluate(s.hi, values)
-        reach = _REACH * max(abs(step), 1)
+        reach = multiples * max(abs(step), 1)
         lo = s.lo if s.lo is not None else (0 if top is None else top) - reach
-        hi = top if top is not None else lo + reach
+        hi = top if top is not None else (s.lo or 0) + reach
         value = lo + round(at * (hi - lo))
         if step > 1:  # to a multiple: up at the lower end, else down
             value = -(-value // step) * step if value - lo < step else value // step * step

@@ -43,6 +43,9 @@ TIGHT: list[Int] = [
     (N - 1) // 4 - s.j // 4,
     K // BK - 1 - (K - 1 - Sym("m", 0, K - 1)) // BK,
     maximum(4, N) - 1 - Sym("t", 0, maximum(4, N) - 1),
+    N + M - maximum(N, M) - 1,  # in both cases
+    15 - s.x // 8 % 16 - maximum(0, 11 - s.x // 8 % 16),
+    minimum(N, M) * K - K,
 ]
 UNKNOWN: list[Int] = [
     s.x,

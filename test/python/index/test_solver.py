@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from lego_mlir.index import Int, Sym, evaluate, isqrt, maximum, minimum, where
 from lego_mlir.index.nodes import FloorDiv, Mod
 from lego_mlir.index.nodes import ISqrt as Root
-from lego_mlir.index.proofs import prover, samples
+from lego_mlir.index.proofs import exhaustion, prover, samples
 from lego_mlir.index.proofs.solver import Answer, prove
 
 X = Sym("x")
@@ -136,18 +136,48 @@ def test_samples_keep_every_fact() -> None:
     assert {0, 1023} <= ends
 
 
-def test_a_claim_that_a_sample_refutes_never_reaches_the_solver(
+def test_a_claim_that_points_decide_never_reaches_the_solver(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def never(*args: Any, **kwargs: Any) -> Answer:
         raise AssertionError("the solver was asked")
 
     monkeypatch.setattr("lego_mlir.index.proofs.solver.prove", never)
-    fresh = Sym("fresh", 0, 99)
+    fresh, lane, any_number, program = Sym("fresh", 0, 99), Sym("l", 0, 63), Sym("x"), Sym("p", 0)
     assert not prover.is_nonnegative(fresh - 50)
     assert not prover.is_within(fresh + T, 100)
+    # What has no bound is refuted far away.
+    assert not prover.is_nonnegative((3 - any_number) // 30 + 34)
+    assert not prover.is_nonnegative(any_number + 40_000)
+    assert not prover.is_nonnegative(64 - 192 * (program // 16 % 43))
+    # Quotient and remainder are greatest at different lanes.
+    carried = 805 - 5 * ((lane + 29) // 33) - 25 * ((lane + 29) % 33)
+    assert prover.is_nonnegative(carried)
+    assert not prover.is_nonnegative(carried - 1)
     with pytest.raises(AssertionError, match="asked"):
         prover.is_nonnegative(2 * maximum(fresh, T) - fresh - T)
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(
+    st.integers(-9, 9), st.integers(-9, 9), st.integers(-40, 40), st.integers(1, 9), st.booleans()
+)
+def test_all_points_tell_what_enumeration_tells(
+    a: int, b: int, c: int, d: int, signed: bool
+) -> None:
+    u, v = Sym("u", -7 if signed else 0, 9), Sym("v", 3, 12, frozenset({3}))
+    x = a * (u // d) + b * ((v - u) % d) + minimum(u * v, c) + c
+    points = [(i, j) for i in range(-7 if signed else 0, 10) for j in (3, 6, 9, 12)]
+    truth = [a * (i // d) + b * ((j - i) % d) + min(i * j, c) + c for i, j in points]
+    assert exhaustion.is_nonnegative(x) == (min(truth) >= 0)
+
+
+def test_all_points_are_not_tried_where_they_are_many_or_numbers_too_large() -> None:
+    wide, other_t = Sym("w", 0, 99_999), Sym("t", 0, 5)
+    huge = T * T * (1 << 50) - T * T * (1 << 50) // 3
+    for x in (X, wide, T * wide, k, T + other_t, huge, FloorDiv(T, Sym("z", 0, 3))):
+        assert exhaustion.is_nonnegative(x) is None
+    assert exhaustion.is_nonnegative(T) is True
 
 
 @settings(max_examples=60, deadline=None, derandomize=True)

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lego_mlir.index import Sym, bounds, evaluate, isqrt, maximum, minimum, where
-from lego_mlir.index.extraction.width import widest
 from lego_mlir.index.nodes import Int
+from lego_mlir.index.width import widest
 from lego_mlir.mlir.bindings import func, ir
 from lego_mlir.mlir.context import Source, new_context
 from lego_mlir.mlir.emit.arith import Printer

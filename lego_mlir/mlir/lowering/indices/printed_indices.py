@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from lego_mlir.index import Int
-from lego_mlir.index.extraction.width import ascends, widest
+from lego_mlir.index.width import ascends, widest
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.context import Source
