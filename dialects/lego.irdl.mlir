@@ -182,7 +182,7 @@ irdl.dialect @lego {
   // Adds up a tile over the CTAs of a cluster. Each CTA keeps one slice of the columns, that of its
   // rank. A schedule makes it; a later step lowers it to writes into the other CTAs' shared memory.
   // The layout maps (slice, column of the slice) to the tile's column.
-  irdl.operation @reduce_scatter {
+  irdl.operation @reduce_scatter_columns {
     %accumulator = irdl.base "!builtin.vector"
     %index = irdl.is index
     %own = irdl.base "!builtin.vector"
@@ -397,6 +397,23 @@ irdl.dialect @lego {
     %kind = irdl.base "#builtin.string"
     %dim = irdl.base "#builtin.integer"
     irdl.operands(tile: %tile)
+    irdl.results(result: %result)
+    irdl.attributes {"kind" = %kind, "dim" = %dim}
+  }
+
+  // Combines, element by element, the tiles that the CTAs of a cluster hold each for itself, and cuts
+  // the result along a dimension into as many slices as the cluster has CTAs: each CTA gets that of its
+  // rank. In a kernel with lego.own_programs, all CTAs of a cluster execute it equally often. Which
+  // elements are valid is the same in all of them. The elements of a CTA are combined with those of
+  // the ranks behind its own, then from rank 0 on, so that each launch gives the same bits. `kind` as of
+  // reduce.  operands: the tile; the rank of the CTA in its cluster
+  irdl.operation @reduce_scatter {
+    %tile = irdl.base "!builtin.tensor"
+    %index = irdl.is index
+    %result = irdl.base "!builtin.tensor"
+    %kind = irdl.base "#builtin.string"
+    %dim = irdl.base "#builtin.integer"
+    irdl.operands(tile: %tile, rank: %index)
     irdl.results(result: %result)
     irdl.attributes {"kind" = %kind, "dim" = %dim}
   }

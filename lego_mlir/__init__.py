@@ -21,11 +21,12 @@ _ROOMS = {
     "frontend": "Kernel KernelSequence Scalar ScalarType Tensor TensorType Tile Workspace abs all "
     "any arange argmax argmin argsort atomic_add atomic_and atomic_exchange atomic_max "
     "atomic_min atomic_or atomic_xor barrier block_id broadcast_to ceil check choose "
-    "clamp commit_group concatenate cond convert copy_async cos cummax cummin cumprod cumsum "
-    "dot erf exp exp2 "
+    "clamp commit_group concatenate cond convert copy_async cos cta_rank cummax cummin "
+    "cumprod cumsum dot erf exp exp2 "
     "fence fill floor fma fold full gelu if_ inline_ptx iota item join kernel log log2 loop "
-    "max min mma op pick pow printf prod reduce relu restrict ring round rsqrt scan search "
-    "segment select sequence shared sigmoid silu sin sized softplus sort split sqrt sum "
+    "max min mma op pick pow printf prod reduce reduce_scatter relu restrict ring round "
+    "rsqrt scan search segment select "
+    "sequence shared sigmoid silu sin sized softplus sort split sqrt sum "
     "table take tanh thread_id topk wait_group while_ zeros zeros_like",
     "limits": "Limits",
     "pictures": "Picture draw",

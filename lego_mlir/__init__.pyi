@@ -62,6 +62,7 @@ from lego_mlir.frontend import cond as cond
 from lego_mlir.frontend import convert as convert
 from lego_mlir.frontend import copy_async as copy_async
 from lego_mlir.frontend import cos as cos
+from lego_mlir.frontend import cta_rank as cta_rank
 from lego_mlir.frontend import cummax as cummax
 from lego_mlir.frontend import cummin as cummin
 from lego_mlir.frontend import cumprod as cumprod
@@ -95,6 +96,7 @@ from lego_mlir.frontend import pow as pow
 from lego_mlir.frontend import printf as printf
 from lego_mlir.frontend import prod as prod
 from lego_mlir.frontend import reduce as reduce
+from lego_mlir.frontend import reduce_scatter as reduce_scatter
 from lego_mlir.frontend import relu as relu
 from lego_mlir.frontend import restrict as restrict
 from lego_mlir.frontend import ring as ring

@@ -58,6 +58,7 @@ from lego_mlir.frontend.operators import where
 from lego_mlir.frontend.raw import inline_ptx, op
 from lego_mlir.frontend.rings import ring
 from lego_mlir.frontend.sized import SizedLayout, pick, sized
+from lego_mlir.frontend.tiles.clusters import cta_rank, reduce_scatter
 from lego_mlir.frontend.tiles.creation import (
     arange,
     broadcast_to,
@@ -132,6 +133,7 @@ __all__ = [
     "convert",
     "copy_async",
     "cos",
+    "cta_rank",
     "cummax",
     "cummin",
     "cumprod",
@@ -165,6 +167,7 @@ __all__ = [
     "printf",
     "prod",
     "reduce",
+    "reduce_scatter",
     "relu",
     "restrict",
     "ring",

@@ -42,6 +42,7 @@ class Trace:
         sizes: the values of sizes that only the launch knows.
         bounds: what such a size is at most, by its name.
         cluster: the CTAs that hold tiles together.
+        programs: the CTAs of a cluster, if each runs a program of its own; else 1.
         tile_multiple: what divides the sizes that tiles have in registers as the program says.
         texts: the Python files that operations come from, by the names in their locations.
     """
@@ -55,6 +56,7 @@ class Trace:
         self.sizes: Mapping[Sym, Any] = {}
         self.bounds: Mapping[str, int] = {}
         self.cluster = 1
+        self.programs = 1
         self.tile_multiple = TILE_MULTIPLES[0]
         self.texts = {source.file: source.text}
         self.left_loop: Location | None = None

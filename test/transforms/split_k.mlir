@@ -50,7 +50,7 @@ func.func @gemm(%a: memref<24576xf16> {lego.layout = #A, lego.alignment = 16 : i
       scf.yield %next : vector<64x64xf32>
     }
     // From here on half of the columns, and of what they meet; no more than that is stored.
-    // CHECK: %[[OWN:[0-9]+]] = "lego.reduce_scatter"(%[[SUM]], %[[ID]]#1) {layout = #lego.layout<"OrderBy(Row(2, 32))">} : (vector<64x64xf32>, index) -> vector<64x32xf32>
+    // CHECK: %[[OWN:[0-9]+]] = "lego.reduce_scatter_columns"(%[[SUM]], %[[ID]]#1) {layout = #lego.layout<"OrderBy(Row(2, 32))">} : (vector<64x64xf32>, index) -> vector<64x32xf32>
     // CHECK-NOT: 64x64
     // CHECK: "lego.load"(%arg2, %[[ID]]#0, %[[ID]]#1) {layout = #lego.layout<"OrderBy(Row(192)).TileBy([3], [2], [32])">, slice = array<i64: 2>}
     // CHECK: vector.broadcast %{{.*}} : vector<32xf32> to vector<64x32xf32>
@@ -77,7 +77,7 @@ func.func @gemm(%a: memref<24576xf16> {lego.layout = #A, lego.alignment = 16 : i
 // ROLES-NEXT: nvvm.cluster.arrive {aligned}
 // ROLES-NEXT: nvvm.cluster.wait {aligned}
 // ROLES: } else {
-// ROLES: "lego.reduce_scatter"
+// ROLES: "lego.reduce_scatter_columns"
 
 // Each block to the other: four times four sums of a thread, 2 KiB apart.
 // SEND: lego.alloc{{.*}}"OrderBy(Row(1, 4, 128, 4))"

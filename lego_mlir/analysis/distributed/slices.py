@@ -8,7 +8,7 @@ from itertools import product
 
 import numpy as np
 
-from lego_mlir.analysis.distributed.factors import REPLICA
+from lego_mlir.analysis.distributed.factors import REPLICA, Factor
 from lego_mlir.analysis.distributed.layout import DistributedLayout
 from lego_mlir.hardware.limits import WARP_THREADS
 
@@ -56,6 +56,22 @@ def _slice_registers(
     wanted = piece.apply(cta, warp, lane, np.arange(piece.registers)).coordinates
     same = all((x == y + n).all() for x, y, n in zip(held, wanted, offsets, strict=True))
     return found.tolist() if same else None
+
+
+@lru_cache(maxsize=1 << 8)
+def stacked(layout: DistributedLayout, dim: int, count: int) -> DistributedLayout:
+    """Return the layout of a tile of which every thread holds its elements of each slice.
+
+    Args:
+        layout: of a slice; `block` of the result gives it again.
+        dim: the dimension along which slices follow one another.
+        count: how many there are.
+    """
+    shape = list(layout.shape)
+    slices = Factor(dim, count, shape[dim])
+    shape[dim] *= count
+    ctas, warps, lanes, registers = layout.places
+    return DistributedLayout(tuple(shape), (ctas, warps, lanes, (slices, *registers)))
 
 
 @lru_cache(maxsize=1 << 8)

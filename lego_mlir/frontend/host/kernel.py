@@ -63,7 +63,8 @@ class Kernel(HostFunction):
     Attributes:
         name: the function's; what an identifier of PTX cannot have is `_`.
         grid: CTAs along x, y and z; of a kernel with clusters, clusters along x.
-        cluster: the CTAs of a cluster, which hold tiles together.
+        cluster: the CTAs of a cluster.
+        own_programs: whether each of them runs the program by itself, instead of all together.
         ctas_per_sm: the CTAs for which a multiprocessor has registers at least.
         tile_multiple: what divides the sizes that tiles have in registers as the program says.
         block: threads of a CTA along x, y and z.
@@ -95,6 +96,7 @@ class Kernel(HostFunction):
         ctas_per_sm: int = 1,
         tile_multiple: int = TILE_MULTIPLES[0],
         pdl_ctas: int = 0,
+        own_programs: bool = False,
     ) -> None:
         if not isinstance(function, FunctionType):
             raise LegoError(
@@ -106,6 +108,7 @@ class Kernel(HostFunction):
         self.warps = warps
         self.block = cta_size(block, warps, name)
         self.cluster = cluster_size(cluster, warps, name)
+        self.own_programs = own_programs and self.cluster > 1
         self.ctas_per_sm = occupancy(ctas_per_sm, self.block, name)
         self.tile_multiple = checked_multiple(tile_multiple, warps, name)
         self.schedule = schedule
@@ -210,7 +213,8 @@ class Kernel(HostFunction):
     def _traced(self) -> Any:
         script = None if self.schedule is None else read(self.schedule).text
         grid = tuple(map(str, self.grid))
-        size = grid, self.cluster, self.block, self.warps, self.tile_multiple
+        cluster = self.cluster, self.own_programs
+        size = grid, cluster, self.block, self.warps, self.tile_multiple
         pdl = self.pdl, self.pdl_ctas
         launch = *size, self.ctas_per_sm, *pdl, self.schedule, script, self.params
         return self.name, launch, dict(self.parameters()), self.__wrapped__
@@ -240,9 +244,10 @@ class Kernel(HostFunction):
             LegoError: at the Python line of a mistake.
         """
         types = (sizes or self.run_time_sizes).promised_types(promised, self.parameters())
-        clusters, y, z = grid_of(self._grid, types, self.name)
-        trace.launch = self._launch((construct.mul(clusters, self.cluster), y, z), trace)
-        trace.warps, trace.cluster = self.warps, self.cluster
+        programs, y, z = grid_of(self._grid, types, self.name)
+        together, own = (1, self.cluster) if self.own_programs else (self.cluster, 1)
+        trace.launch = self._launch((construct.mul(programs, together), y, z), trace)
+        trace.warps, trace.cluster, trace.programs = self.warps, together, own
         trace.tile_multiple = self.tile_multiple
         self._body(trace, buffers, types)
         return trace.launch
@@ -272,6 +277,8 @@ class Kernel(HostFunction):
         ):  # fmt: skip
             if count > 1:
                 op.attributes[name] = ir.IntegerAttr.get(i64, count)
+        if self.own_programs:
+            op.attributes[dialect.OWN_PROGRAMS] = ir.UnitAttr.get()
         if self.pdl:
             most = ir.IntegerAttr.get(i64, self.pdl_ctas) if self.pdl_ctas else ir.UnitAttr.get()
             op.attributes[dialect.PDL] = most
@@ -380,6 +387,7 @@ def kernel(
     in_place: bool = False,
     pdl: bool | Literal["wait"] = False,
     pdl_ctas: int = 0,
+    own_programs: bool = False,
 ) -> Callable[[Callable[..., Any]], Kernel]:
     """Make a function a kernel.
 
@@ -416,6 +424,8 @@ def kernel(
             over the multiprocessors.
         pdl_ctas: of a kernel with `pdl`, the CTAs of a launch up to which it is one; 0 for any
             number. CTAs of dependent launches begin one after the other.
+        own_programs: each CTA of a cluster runs the program by itself, and holds its own tiles. The
+            grid and `lg.block_id()` count CTAs. `lg.reduce_scatter` adds up what they hold.
 
     Raises:
         LegoError: a size is no positive integer, or `params` is wrong.
@@ -438,4 +448,5 @@ def kernel(
         ctas_per_sm,
         tile_multiple,
         pdl_ctas,
+        own_programs,
     )

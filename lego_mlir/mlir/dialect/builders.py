@@ -21,7 +21,7 @@ from lego_mlir.mlir.dialect.names import (
     LOAD,
     MASK,
     PICK,
-    REDUCE_SCATTER,
+    REDUCE_SCATTER_COLUMNS,
     SHARED,
     SLICE,
     STORE,
@@ -175,7 +175,7 @@ def atomic(
 
 
 def reduce_scatter(kind: Any, accumulator: Any, rank: Any, layout: Any) -> Any:
-    """Build a lego.reduce_scatter over a cluster's CTAs; return the operation.
+    """Build a lego.reduce_scatter_columns over a cluster's CTAs; return the operation.
 
     Args:
         kind: the type of the slice.
@@ -183,7 +183,7 @@ def reduce_scatter(kind: Any, accumulator: Any, rank: Any, layout: Any) -> Any:
         rank: the CTA's rank in the cluster.
         layout: the attribute of the layout from (slice, column of the slice) to the tile's column.
     """
-    return _build(REDUCE_SCATTER, [kind], [accumulator, rank], {LAYOUT: layout}, None)
+    return _build(REDUCE_SCATTER_COLUMNS, [kind], [accumulator, rank], {LAYOUT: layout}, None)
 
 
 def tensor_map(

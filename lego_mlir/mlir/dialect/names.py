@@ -51,7 +51,7 @@ STORE = "lego.store"
 ATOMIC = "lego.atomic"
 PICK = "lego.pick"
 # Operations that a schedule makes.
-REDUCE_SCATTER = "lego.reduce_scatter"
+REDUCE_SCATTER_COLUMNS = "lego.reduce_scatter_columns"
 TENSOR_MAP = "lego.tensor_map"
 TENSOR_MAPS = "lego.tensor_maps"
 

@@ -99,7 +99,7 @@ class ConnectedValues:
                 return []
             case "ub.poison" | dialect.LOAD:
                 return []
-            case dialect.REDUCE_SCATTER:
+            case dialect.REDUCE_SCATTER_COLUMNS:
                 return [_PendingValue(op.operands[0], axes)]
             case "vector.broadcast":
                 source = op.operands[0]
@@ -124,7 +124,7 @@ class ConnectedValues:
                     found.append(_PendingValue(op.results[0], axes, is_accumulator=True))
                 case dialect.STORE if number == 0:
                     self._add_op(op)
-                case dialect.REDUCE_SCATTER:
+                case dialect.REDUCE_SCATTER_COLUMNS:
                     found.append(_PendingValue(op.results[0], axes, is_accumulator=True))
                 case _ if is_elementwise(op):
                     found.append(_PendingValue(op.results[0], axes, is_accumulator=True))

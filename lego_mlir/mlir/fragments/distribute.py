@@ -65,7 +65,7 @@ class TileDistribution:
     @property
     def reductions(self) -> list[Any]:
         """The reductions over CTAs to distribute."""
-        return [op for op in self._connected.ops if op.name == dialect.REDUCE_SCATTER]
+        return [op for op in self._connected.ops if op.name == dialect.REDUCE_SCATTER_COLUMNS]
 
     def rewrite(
         self,
@@ -147,7 +147,7 @@ class TileDistribution:
                     self._thread_fragment(op.operands[0]).store(
                         fragment, tile_of(op, self._step.pass_context)
                     )
-            case dialect.REDUCE_SCATTER:
+            case dialect.REDUCE_SCATTER_COLUMNS:
                 own = _lookup(self._reductions, op)
                 if own is None:
                     raise self._connected.unsupported(op.results[0], f"is made by '{op.name}'")

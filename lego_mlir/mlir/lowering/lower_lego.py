@@ -181,9 +181,10 @@ class _Lowering:
                 self.atomic(op, layout)
             case dialect.CHECK:
                 self.check(op, layout)
-            case dialect.REDUCE_SCATTER:
+            case dialect.REDUCE_SCATTER_COLUMNS:
                 raise self.source.error(
-                    "'lego.reduce_scatter' is left, whose sums nothing has taken to the threads",
+                    "'lego.reduce_scatter_columns' is left, whose sums nothing has taken to the "
+                    "threads",
                     op.location,
                     hint="transform_lego.contract_to_wgmma does, after transform_lego.split_k",
                 )

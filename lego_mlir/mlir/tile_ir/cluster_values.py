@@ -68,6 +68,13 @@ class ClusterValues:
         """Return whether a scalar is known to be the same in all CTAs of a cluster."""
         return len(set(self.masks([value]))) == 1
 
+    def is_rank(self, value: Any) -> bool:
+        """Return whether a scalar is known to be the rank of the CTA in its cluster."""
+        read = self._reader.read(value)
+        return all(
+            substitute(read, {self._rank: rank}) == rank for rank in range(self._kernel.cluster)
+        )
+
     def masks(self, values: Sequence[Any]) -> tuple[int, ...]:
         """Return for each rank the mask of the CTAs in which scalars are known to be the same."""
         ranks = range(self._kernel.cluster)

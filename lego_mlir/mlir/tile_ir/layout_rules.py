@@ -5,7 +5,8 @@ reduction's result follows from its operand, and not the other way around.
 
     key of              operations
     the result          loads, gathers, sources, pointwise work, scans, broadcasts, takes, dots
-    the first operand   stores, reductions, transposes, reshapes, joins, splits, scatters
+    the first operand   stores, reductions, those over a cluster, transposes, reshapes, joins,
+                        splits, scatters
 
 The rules are those of `analysis.distributed.views`. Derived layouts are cached, for programs repeat
 them.
@@ -19,6 +20,7 @@ from typing import Any, ParamSpec
 
 from lego_mlir.analysis.distributed import (
     DistributedLayout,
+    block,
     joined,
     reduced,
     reshaped,
@@ -26,6 +28,7 @@ from lego_mlir.analysis.distributed import (
     transposed,
 )
 from lego_mlir.analysis.distributed.mma_grids import accumulator_grid, operand_a, operand_b
+from lego_mlir.analysis.distributed.slices import stacked
 from lego_mlir.analysis.distributed.wgmma_grids import warpgroup_grid
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.mlir import dialect
@@ -40,6 +43,7 @@ _BY_OPERAND = (
     tiles.SCATTER,
     tiles.REDUCE,
     tiles.REDUCE_WITH,
+    tiles.REDUCE_SCATTER,
     tiles.TRANSPOSE,
     tiles.RESHAPE,
     tiles.JOIN,
@@ -85,6 +89,8 @@ def result_layout(op: Any, key: Layout) -> Layout:
     match op.name:
         case tiles.REDUCE | tiles.REDUCE_WITH:
             return _reduced(key, tiles.dim_of(op))
+        case tiles.REDUCE_SCATTER:
+            return _block(key, shape_of(op.results[0]))
         case tiles.TRANSPOSE:
             return _transposed(key, tuple(tiles.order_of(op)))
         case tiles.RESHAPE:
@@ -105,7 +111,7 @@ def key_by_operand(op: Any, number: int, layout: Layout) -> Layout | None:
             return layout if number == 1 else None
         case tiles.DOT:
             return _checked_accumulator(op, layout) if number == 2 else None
-        case tiles.RESHAPE | tiles.SPLIT:
+        case tiles.RESHAPE | tiles.SPLIT | tiles.REDUCE_SCATTER:
             return None if _or_none(result_layout, op, layout) is None else layout
     return layout
 
@@ -115,6 +121,9 @@ def key_by_result(op: Any, layout: Layout) -> Layout | None:
     match op.name:
         case tiles.REDUCE | tiles.REDUCE_WITH:
             return None
+        case tiles.REDUCE_SCATTER:
+            dim, size = tiles.dim_of(op), shape_of(op.results[0])
+            return stacked(layout, dim, shape_of(op.operands[0])[dim] // size[dim])
         case tiles.TRANSPOSE:
             order = tiles.order_of(op)
             return _transposed(layout, tuple(order.index(d) for d in range(len(order))))
@@ -160,6 +169,7 @@ def _or_none(function: Callable[P, Layout], *args: P.args, **kwargs: P.kwargs) -
 
 
 _reduced = lru_cache(maxsize=1 << 12)(reduced)
+_block = lru_cache(maxsize=1 << 12)(block)
 _transposed = lru_cache(maxsize=1 << 12)(transposed)
 _reshaped = lru_cache(maxsize=1 << 12)(reshaped)
 _joined = lru_cache(maxsize=1 << 12)(joined)

@@ -10,7 +10,7 @@ becomes, with `split_k = 2`, in clusters of two CTAs,
     gpu.launch blocks(%b, …) in (%twice_the_tiles, …) {
       %tile, %slice = lego.inv(%b) {layout = (tiles, 2)}
       %sum = scf.for %j = 0 to 32 { %k = lego.apply(%slice, %j) {layout = (2, 32)}; … }
-      %own = lego.reduce_scatter(%sum, %slice) {layout = (2, columns / 2)}
+      %own = lego.reduce_scatter_columns(%sum, %slice) {layout = (2, columns / 2)}
       lego.store f(%own), %c[m, n, slice]
     }
 
@@ -42,7 +42,7 @@ from lego_mlir.mlir.schedule.transform_step import TransformStep, transform
 from lego_mlir.mlir.tiles.accesses import Sizes, apply, constant, inv
 from lego_mlir.mlir.tiles.main_loop import MainLoop, find_main_loop
 from lego_mlir.mlir.tiles.structure import body_of, is_zero, known_size, set_launch_size
-from lego_mlir.mlir.warp_specialized.cluster_reduction import OVER_RING, REDUCE_SCATTER
+from lego_mlir.mlir.warp_specialized.cluster_reduction import OVER_RING, REDUCE_SCATTER_COLUMNS
 from lego_mlir.mlir.warp_specialized.column_slices import ColumnSlices
 
 _MAX_SPLIT_K = 8
@@ -131,7 +131,7 @@ def _reduce(
     kind = ir.VectorType.get([rows, slices.dims[1]], ir.VectorType(accumulator.type).element_type)
     with ir.InsertionPoint(after), loop.location:
         kept = ir.Operation.create(
-            REDUCE_SCATTER,
+            REDUCE_SCATTER_COLUMNS,
             results=[kind],
             operands=[accumulator, k_slice],
             attributes={"layout": layout_attribute(slices)},

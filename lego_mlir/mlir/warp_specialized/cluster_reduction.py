@@ -1,6 +1,6 @@
 """The reduction of accumulators over a cluster, of which each CTA keeps a slice of the columns.
 
-    %kept = "lego.reduce_scatter"(%sum, %slice) {layout = #slices}
+    %kept = "lego.reduce_scatter_columns"(%sum, %slice) {layout = #slices}
 
 becomes, for each thread of every CTA,
 
@@ -42,7 +42,7 @@ from lego_mlir.mlir.tiles.accesses import Tile, alloc, apply, constant
 from lego_mlir.mlir.tiles.pointers import CLUSTER as CLUSTER_SPACE
 from lego_mlir.mlir.tiles.pointers import as_pointer, element_bytes, i32_constant
 
-REDUCE_SCATTER = dialect.REDUCE_SCATTER
+REDUCE_SCATTER_COLUMNS = dialect.REDUCE_SCATTER_COLUMNS
 """The operation: a tile summed over the CTAs of a cluster, each of which keeps some columns."""
 
 OVER_RING = "over_ring"
@@ -71,7 +71,7 @@ def join_barriers(launch: Any) -> None:
 
 
 def _find_reduction(launch: Any) -> Any:
-    return next((op for op in operations_in(launch) if op.name == REDUCE_SCATTER), None)
+    return next((op for op in operations_in(launch) if op.name == REDUCE_SCATTER_COLUMNS), None)
 
 
 def _is_over_ring(op: Any) -> bool:
@@ -92,12 +92,12 @@ def _wait_until_written() -> None:
 
 
 class ClusterReduction:
-    """The lowering of one lego.reduce_scatter.
+    """The lowering of one lego.reduce_scatter_columns.
 
     Args:
         step: the transform step, for errors.
         launch: the kernel.
-        op: the lego.reduce_scatter.
+        op: the lego.reduce_scatter_columns.
         thread: the thread's position in its warpgroup.
         group: the thread's warpgroup.
         groups: the warpgroups, which divide the tile's rows.

@@ -236,7 +236,7 @@ def test_reductions_with_unsupported_slices(
     slices: str, kept: int, cluster: int, message: str
 ) -> None:
     epilogue = f"""{ROUNDS}
-      %own = "lego.reduce_scatter"(%sum, %c0) {{layout = #lego.layout<"{slices}">}}
+      %own = "lego.reduce_scatter_columns"(%sum, %c0) {{layout = #lego.layout<"{slices}">}}
           : (vector<64x64xf32>, index) -> vector<64x{kept}xf32>
     """
     text = WgmmaKernel(k=256, epilogue=epilogue).text()

@@ -38,6 +38,7 @@ from lego_mlir.mlir.dialect.tile_operations.names import (
     OPERAND_SEGMENTS,
     ORDER,
     REDUCE,
+    REDUCE_SCATTER,
     RESHAPE,
     RESTRICT,
     RESULT_SEGMENTS,
@@ -157,6 +158,21 @@ def reduce(kind: Any, tile: Any, by: str, dim: int, location: Any = None) -> Any
     """Build the reduction of a tile along a dimension by one of `KINDS`, of type `kind`."""
     attributes = {KIND: ir.StringAttr.get(by), DIM: i64(dim)}
     return build(REDUCE, [kind], [tile], attributes, location)[0]
+
+
+def reduce_scatter(kind: Any, tile: Any, rank: Any, by: str, dim: int, location: Any = None) -> Any:
+    """Build the slice that a CTA gets of what the tiles of the CTAs of its cluster combine to.
+
+    Args:
+        kind: the type of the slice.
+        tile: what the CTA holds.
+        rank: of the CTA in its cluster, an index.
+        by: one of `KINDS`, by which tiles are combined.
+        dim: the dimension.
+        location: of the operation.
+    """
+    attributes = {KIND: ir.StringAttr.get(by), DIM: i64(dim)}
+    return build(REDUCE_SCATTER, [kind], [tile, rank], attributes, location)[0]
 
 
 def scan(tile: Any, by: str, dim: int, location: Any = None, *, reverse: bool = False) -> Any:

@@ -59,6 +59,11 @@ def _filled(tile: Value, kind: str) -> Array:
     return np.where(tile.valid, wide, identity).astype(wide.dtype)
 
 
+def combined(a: Array, b: Array, kind: str) -> Array:
+    """Return the combinations of the elements of two arrays by a kind, each rounded."""
+    return _narrow(_UFUNCS[kind](_wide(a, kind), _wide(b, kind)), a.dtype)
+
+
 def reduced(tile: Value, kind: str, dim: int) -> Value:
     """Return the combination of the elements along a dimension, which stays, with size 1.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import prod
 from typing import Any
 
@@ -16,12 +17,15 @@ from lego_mlir.limits import check_limit
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.context import Source
+from lego_mlir.mlir.dialect import tile_operations as tiles
 from lego_mlir.mlir.layouts import Layouts
 from lego_mlir.mlir.lowering.argument_names import argument_names
 from lego_mlir.mlir.lowering.indices.index_reader import cluster_size, launch_sizes
 from lego_mlir.mlir.modules import operations_in
 from lego_mlir.mlir.tile_ir.interpreter import pointwise
 from lego_mlir.mlir.tile_ir.interpreter.machine import Code, Machine, Steps, grid_points
+from lego_mlir.mlir.tile_ir.interpreter.pipelines import Cluster, Pipelines
+from lego_mlir.mlir.tile_ir.interpreter.roles import Role, run_roles
 from lego_mlir.mlir.tile_ir.interpreter.values import Array, Value, cast, dtype_of, is_float
 
 _LAUNCH = "gpu.launch"
@@ -316,7 +320,11 @@ def _launch(
     source: Source,
     steps: Steps,
 ) -> None:
-    """Run the CTAs of a launch, one after another; of a cluster, which hold tiles together, one."""
+    """Run the CTAs of a launch: clusters one after another.
+
+    Of a cluster whose CTAs hold tiles together one runs for all. Those that run programs of their
+    own, and exchange tiles, run beside one another.
+    """
     sizes = []
     for size in launch_sizes(op):
         if size not in values:
@@ -328,8 +336,12 @@ def _launch(
     ids, threads, grid_sizes, cta_sizes = (list(body.arguments)[k : k + 3] for k in (0, 3, 6, 9))
     del threads  # no operation on tiles is about one thread
     filled = dialect.FILLED in op.attributes
-    ctas = 1 if dialect.OWN_PROGRAMS in op.attributes else cluster_size(op)
+    own_programs = dialect.OWN_PROGRAMS in op.attributes
+    ctas = 1 if own_programs else cluster_size(op)
+    meets = own_programs and any(o.name == tiles.REDUCE_SCATTER for o in operations_in(op))
+    together = cluster_size(op) if meets else 1
     code: dict[Any, Code] = {}
+    waiting: list[Machine] = []
     for at in grid_points(grid):
         if at[0] % ctas:
             continue
@@ -341,4 +353,20 @@ def _launch(
                 (name, Value.of(np.int64(number)))
                 for name, number in zip(names, given, strict=True)
             )
-        machine.run(body)
+        waiting.append(machine)
+        if len(waiting) == together:
+            _run_together(waiting, body)
+            waiting = []
+
+
+def _run_together(machines: Sequence[Machine], body: Any) -> None:
+    """Run the CTAs of a cluster, or one."""
+    if len(machines) == 1:
+        machines[0].run(body)
+        return
+    cluster, bodies = Cluster(len(machines)), []
+    for rank, machine in enumerate(machines):
+        role = Role(f"CTA {rank} of the cluster")
+        machine.pipelines = Pipelines(role, cluster=cluster)
+        bodies.append((role, partial(machine.run, body)))
+    run_roles(bodies, body.owner.context)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial, reduce
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,15 +18,47 @@ from lego_mlir.diagnostics import LegoError
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.dialect import pipeline_operations as pipelines
+from lego_mlir.mlir.dialect import tile_operations as tiles
 from lego_mlir.mlir.tile_ir.interpreter import combining
 from lego_mlir.mlir.tile_ir.interpreter.rings import Ring
 from lego_mlir.mlir.tile_ir.interpreter.roles import Role, run_roles
 from lego_mlir.mlir.tile_ir.interpreter.tile_operations import load_tile
 from lego_mlir.mlir.tile_ir.interpreter.values import Array, Value, dtype_of, is_float
 from lego_mlir.mlir.tile_ir.roles import role_around
+from lego_mlir.mlir.tile_ir.types import shape_of
 
 if TYPE_CHECKING:
     from lego_mlir.mlir.tile_ir.interpreter.machine import Machine
+
+
+@dataclass
+class Cluster:
+    """CTAs that run beside one another and exchange tiles.
+
+    Attributes:
+        ctas: how many there are.
+    """
+
+    ctas: int
+    _brought: dict[tuple[Any, int], list[Value]] = field(default_factory=dict)
+
+    def meet(self, role: Role, op: Any, rank: int, tile: Value) -> list[Value]:
+        """Return what each CTA brings to an operation, when all have come as often as this one.
+
+        Args:
+            role: that which waits.
+            op: the operation.
+            rank: of the CTA.
+            tile: what it brings.
+
+        Raises:
+            LegoError: a CTA does not come.
+        """
+        brought = [self._brought.setdefault((op, k), []) for k in range(self.ctas)]
+        brought[rank].append(tile)
+        count = len(brought[rank])
+        role.wait(lambda: all(len(b) >= count for b in brought), f"for the cluster in '{op.name}'")
+        return [b[count - 1] for b in brought]
 
 
 @dataclass
@@ -37,12 +70,14 @@ class Pipelines:
         region: the operation of the role, `None` of a kernel without roles.
         rings: the rings of the kernel, by their value.
         groups: the asynchronous dots that are not complete: their result, and what computes it.
+        cluster: where the CTAs of a cluster meet.
     """
 
     role: Role = field(default_factory=lambda: Role("the kernel"))
     region: Any = None
     rings: dict[Any, Ring] = field(default_factory=dict)
     groups: list[tuple[Array, Callable[[], Array]]] = field(default_factory=list)
+    cluster: Cluster = field(default_factory=lambda: Cluster(1))
 
 
 def _make_ring(machine: Machine, op: Any) -> None:
@@ -118,10 +153,12 @@ def _role(machine: Machine, op: Any) -> None:
     bodies = []
     for sibling in siblings:
         role = Role(pipelines.role_name(sibling))
-        own = replace(machine, pipelines=Pipelines(role, sibling, machine.pipelines.rings))
+        of_cta = machine.pipelines
+        pipeline = Pipelines(role, sibling, of_cta.rings, cluster=of_cta.cluster)
+        own = replace(machine, pipelines=pipeline)
         block = sibling.regions[0].blocks[0]
         bodies.append((role, lambda own=own, block=block: own.run(block)))
-    run_roles(bodies, op.context)
+    run_roles(bodies, op.context, machine.pipelines.role)
 
 
 # Asynchronous dots.
@@ -149,6 +186,20 @@ def _dot_wait(machine: Machine, op: Any) -> None:
     machine.define(op, [Value.of(accumulator.data.copy())])
 
 
+def _reduce_scatter(machine: Machine, op: Any) -> None:
+    """Combine the tiles of the CTAs of a cluster, of which this one gets its slice."""
+    tile, at = machine.operands(op)
+    rank, kind, dim = at.number(), tiles.kind_of(op), tiles.dim_of(op)
+    every = machine.pipelines.cluster.meet(machine.pipelines.role, op, rank, tile)
+    if any((other.valid != tile.valid).any() for other in every):
+        raise LegoError(f"'{op.name}' of tiles that do not have the same valid elements")
+    size = shape_of(op.results[0])[dim]
+    window = (*(slice(None),) * dim, slice(rank * size, (rank + 1) * size))
+    parts = [other.data[window] for other in (*every[rank:], *every[:rank])]
+    data = reduce(partial(combining.combined, kind=kind), parts)
+    machine.define(op, [Value(data, np.broadcast_to(tile.valid, tile.data.shape)[window])])
+
+
 def _turn(machine: Machine, op: Any) -> None:
     """All warpgroups compute a tile together here, so there is no order among them."""
 
@@ -164,6 +215,7 @@ OPERATIONS: Mapping[str, Callable[[Machine, Any], None]] = {
     dialect.ROLE: _role,
     dialect.DOT_ASYNC: _dot_async,
     dialect.DOT_WAIT: _dot_wait,
+    tiles.REDUCE_SCATTER: _reduce_scatter,
     dialect.TURN_BEGIN: _turn,
     dialect.TURN_END: _turn,
 }

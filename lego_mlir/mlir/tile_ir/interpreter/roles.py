@@ -1,4 +1,7 @@
-"""Roles that run at the same time: each goes on until it has to wait for another one."""
+"""Roles that run at the same time: each goes on until it has to wait for another one.
+
+CTAs of a cluster that meet run in the same way, each as one that may have roles inside.
+"""
 
 from __future__ import annotations
 
@@ -32,13 +35,14 @@ class Role:
     Attributes:
         name: of the role.
         waits: what it waits for, and for what in words; `None` while it can go on.
+        is_alone: whether no other one can let it go on.
     """
 
     name: str
     waits: tuple[Callable[[], bool], str] | None = None
     _go: Lock = field(default_factory=_closed)
     _stopped: Lock = field(default_factory=_closed)
-    _is_alone: bool = True
+    is_alone: bool = True
     _is_done: bool = False
     _is_cancelled: bool = False
     _error: BaseException | None = None
@@ -56,7 +60,7 @@ class Role:
         if is_ready():
             return
         self.waits = (is_ready, what)
-        if self._is_alone:
+        if self.is_alone:
             raise deadlock({self.name: what})
         self._stopped.release()
         self._go.acquire()
@@ -79,25 +83,34 @@ def deadlock(waiting: Mapping[str, str]) -> LegoError:
     )
 
 
-def run_roles(bodies: Sequence[tuple[Role, Callable[[], Any]]], context: Any) -> None:
+def run_roles(
+    bodies: Sequence[tuple[Role, Callable[[], Any]]], context: Any, outer: Role | None = None
+) -> None:
     """Run roles, one at a time, each until it waits for another.
 
     Args:
         bodies: the roles, with what each of them does.
         context: of the module.
+        outer: the CTA whose roles they are, if others of its cluster run beside it.
 
     Raises:
         LegoError: a role fails, or none of them can go on.
     """
     for role, body in bodies:
-        role._is_alone = False
+        role.is_alone = False
         Thread(target=copy_context().run, args=(_run, role, body, context), daemon=True).start()
     going = [role for role, _ in bodies]
     try:
         while going:
             ready = [role for role in going if role.waits is None or role.waits[0]()]
             if not ready:
-                raise deadlock({role.name: role.waits[1] for role in going if role.waits})
+                waiting = {role.name: role.waits for role in going if role.waits}
+                words = {name: what for name, (_, what) in waiting.items()}
+                if outer is None or outer.is_alone:
+                    raise deadlock(words)
+                shown = ", ".join(f"in '{name}' {what}" for name, what in words.items())
+                outer.wait(lambda: any(can() for can, _ in waiting.values()), shown)  # noqa: B023
+                continue
             for role in ready:
                 role._go.release()
                 role._stopped.acquire()

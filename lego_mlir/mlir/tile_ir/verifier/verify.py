@@ -26,6 +26,7 @@ from lego_mlir.mlir.tile_ir.verifier.pipelines import (
     check_shared_type,
 )
 from lego_mlir.mlir.tile_ir.verifier.placement import misplaced
+from lego_mlir.mlir.tile_ir.verifier.reduce_scatter import check_reduce_scatters
 from lego_mlir.mlir.tile_ir.verifier.ring_runs import check_ring_run
 from lego_mlir.mlir.tile_ir.verifier.rings import check_rings
 from lego_mlir.mlir.tile_ir.verifier.roles import check_roles
@@ -72,6 +73,7 @@ def verify_tiles(kernel: TileKernel, *, placed: bool = False) -> None:
     seen: dict[Any, Any] = {}
     made: set[Any] = set()
     has_pipelines = False
+    reductions = []
     with kernel.launch.context:
         for op in operations_in(kernel.launch):
             name = op.name
@@ -79,11 +81,14 @@ def verify_tiles(kernel: TileKernel, *, placed: bool = False) -> None:
             if is_filled and name == tiles.RESTRICT:
                 _check_restrict(kernel, op)
             has_pipelines = has_pipelines or name in CHECKS
+            if name == tiles.REDUCE_SCATTER:
+                reductions.append(op)
         if has_pipelines:
             check_roles(kernel)
             check_rings(kernel)
             check_ring_run(kernel)
             check_multicast(kernel)
+        check_reduce_scatters(kernel, reductions)
 
 
 def _verify(

@@ -23,7 +23,10 @@ from lego_mlir.mlir.tile_ir.types import (
     tile_type,
 )
 
-_FOLLOW = (tiles.REDUCE, tiles.REDUCE_WITH, tiles.TRANSPOSE, tiles.RESHAPE, tiles.JOIN, tiles.SPLIT)
+_FOLLOW = (
+    *(tiles.REDUCE, tiles.REDUCE_WITH, tiles.REDUCE_SCATTER),
+    *(tiles.TRANSPOSE, tiles.RESHAPE, tiles.JOIN, tiles.SPLIT),
+)
 
 
 def keep_given(kernel: TileKernel) -> None:

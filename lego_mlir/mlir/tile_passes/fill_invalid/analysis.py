@@ -109,6 +109,8 @@ class Validity:
                 return parts[0] if same and is_simple else frozenset([JoinedParts(parts)])
             case tiles.REDUCE | tiles.REDUCE_WITH:
                 return some_along(self._all(op), tiles.dim_of(op), source)
+            case tiles.REDUCE_SCATTER:
+                return self._bounds.of_slice(op, self.of(op.operands[0]))
             case tiles.SORT_WITH:
                 domain = self._all(op)
                 return domain - along(domain, tiles.dim_of(op), source)

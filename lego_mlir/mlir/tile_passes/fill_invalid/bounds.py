@@ -14,7 +14,7 @@ from lego_mlir.mlir.tile_ir.kernels import TileKernel
 from lego_mlir.mlir.tile_ir.open_sizes import index_of, read_sizes, with_read_sizes
 from lego_mlir.mlir.tile_ir.operations import slice_of
 from lego_mlir.mlir.tile_ir.types import shape_of
-from lego_mlir.mlir.tile_passes.fill_invalid.conditions import Bound, Mask
+from lego_mlir.mlir.tile_passes.fill_invalid.conditions import Bound, Domain, Mask
 
 
 class Bounds:
@@ -71,6 +71,34 @@ class Bounds:
         limit = tiles.limit_of(op)
         size = tiles.size_of(op) if limit is None else self._reader.read(limit)
         return self._bound([(op.operands[0], 1)], [(tiles.dim_of(op), 1)], size)
+
+    def of_slice(self, op: Any, domain: Domain) -> Domain:
+        """Return the conditions on the slice of a tile that a lego.reduce_scatter gives its CTA.
+
+        Args:
+            op: the lego.reduce_scatter.
+            domain: the conditions on the tile, which are those of all CTAs.
+
+        Raises:
+            LegoError: one of them is no bound of a coordinate.
+        """
+        dim, rank = tiles.dim_of(op), op.operands[1]
+        size = shape_of(op.results[0])[dim]
+        found = []
+        for c in domain:
+            if not isinstance(c, Bound):
+                raise self._kernel.source.error(
+                    f"'{op.name}' of a tile whose elements are valid where a lego.restrict or "
+                    "control flow says so",
+                    op.location,
+                    hint="restrict the slice instead; or lego.fill gives the others a number, such "
+                    "as 0 : f32",
+                )
+            step = size * dict(c.terms).get(dim, 0)
+            origin = construct.add(c.origin, construct.mul(step, self._reader.read(rank)))
+            addends = (*c.addends, (rank, step)) if step else c.addends
+            found.append(Bound(c.terms, origin, c.size, addends, c.values))
+        return frozenset(found)
 
     def _padding(
         self, op: Any, layout: Layout, index: Sequence[Any], dims: dict[int, int]

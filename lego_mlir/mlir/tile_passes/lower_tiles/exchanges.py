@@ -17,6 +17,9 @@ and before the first exchange, as late as all threads still come there,
 
     cluster.wait                                        all CTAs run, and have their barriers
 
+If one role exchanges, its threads wait there, and those of other roles when they have ended, so
+that these begin before other CTAs do.
+
 Behind an exchange's stores the thread need not wait at once: where another exchange follows that
 does not depend on the first, its stores come before the first one's wait (`overlap`). So two
 reductions of one tile take one round trip.
@@ -31,16 +34,20 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lego_mlir.algebra import OrderBy, Row
+from lego_mlir.hardware.limits import WARP_THREADS
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.buffer_users import ancestor_in
 from lego_mlir.mlir.dialect import tile_operations as tiles
+from lego_mlir.mlir.dialect.pipeline_operations import role_warps
 from lego_mlir.mlir.emit import nvvm
 from lego_mlir.mlir.layouts import layout_attribute
 from lego_mlir.mlir.modules import operations_in
+from lego_mlir.mlir.tile_ir.roles import role_around
 from lego_mlir.mlir.tile_passes.lower_tiles import build
 from lego_mlir.mlir.tile_passes.lower_tiles.memory import allocate, where
 from lego_mlir.mlir.tiles.pointers import pointer
+from lego_mlir.mlir.tiles.structure import body_of
 
 if TYPE_CHECKING:
     from lego_mlir.mlir.tile_passes.lower_tiles.threads import Threads
@@ -198,9 +205,18 @@ class Exchanges:
             nvvm.cluster_arrive_relaxed()
         for exchange in reversed(self._made):
             exchange.overlap()
-        sends = (op for op in operations_in(self._threads.kernel.launch) if _is_send(op))
-        with ir.InsertionPoint(ancestor_in(self._threads.kernel.body, next(sends))):
+        kernel = self._threads.kernel
+        send = next(op for op in operations_in(kernel.launch) if _is_send(op))
+        role = role_around(send)
+        block = kernel.body if role is None else body_of(role)
+        with ir.InsertionPoint(ancestor_in(block, send)):
             nvvm.cluster_wait()
+        if role is not None:
+            *_, end = kernel.body.operations
+            with ir.InsertionPoint(end):
+                last = build.index(role_warps(role).stop * WARP_THREADS - 1)
+                with where(build.compare("slt", last, kernel.launch_thread)):
+                    nvvm.cluster_wait()
 
     def _is_in_loop(self) -> bool:
         op = ir.InsertionPoint.current.block.owner

@@ -56,15 +56,20 @@ def extract_part(tile: Fragment, layout: DistributedLayout, number: Any) -> Frag
     known = constant_size(number)
     if known is not None:
         return tile.picked(layout, registers[known])
-    *chosen, last = (tile.picked(layout, each) for each in registers)
+    return picked_by(number, [tile.picked(layout, each) for each in registers])
+
+
+def picked_by(number: Any, fragments: Sequence[Fragment]) -> Fragment:
+    """Build the fragment with a number, an index, of several of one layout."""
+    *chosen, last = fragments
     switch = ir.Operation.create(
         "scf.index_switch",
         results=[part.type for part in last.parts],
         operands=[number],
         attributes={"cases": ir.DenseI64ArrayAttr.get(range(len(chosen)))},
-        regions=len(registers),
+        regions=len(fragments),
     )
     for region, piece in zip(switch.regions, (last, *chosen), strict=True):
         with ir.InsertionPoint(region.blocks.append()):
             ir.Operation.create("scf.yield", operands=list(piece.parts))
-    return Fragment(layout, tuple(switch.results))
+    return Fragment(last.layout, tuple(switch.results))

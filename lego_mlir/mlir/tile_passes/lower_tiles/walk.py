@@ -28,6 +28,7 @@ from lego_mlir.mlir.tile_passes.lower_tiles import memory, sources, views
 from lego_mlir.mlir.tile_passes.lower_tiles.combining import (
     by_kind,
     by_region,
+    reduce_scatter,
     reduce_tiles,
     scan_tiles,
     sort_tiles,
@@ -218,6 +219,9 @@ class _Walk:
                 return operands[0].picked(layout, registers)
             case tiles.EXTRACT_SLICE:
                 return load_shared(operands[0], layout, threads, tiles.offsets_of(op))
+            case tiles.REDUCE_SCATTER:
+                combine = by_kind(tiles.kind_of(op), element_of(op.operands[0]))
+                return reduce_scatter(operands[0], layout, combine, threads)
             case tiles.EXTRACT_PART:
                 return views.extract_part(operands[0], layout, operands[1])
             case tiles.TAKE:

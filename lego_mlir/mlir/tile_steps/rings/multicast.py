@@ -17,6 +17,7 @@ from typing import Any
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.dialect import pipeline_operations as pipelines
+from lego_mlir.mlir.dialect import tile_operations as tiles
 from lego_mlir.mlir.modules import operations_in
 from lego_mlir.mlir.schedule.transform_step import TransformStep, transform
 from lego_mlir.mlir.tile_ir.cluster_values import ClusterValues
@@ -32,7 +33,8 @@ def multicast(step: TransformStep) -> list[list[Any]]:
         if not kernel.has_own_programs or kernel.cluster < 2:
             continue
         values = ClusterValues(kernel)
-        copies = [op for op in operations_in(kernel.launch) if op.name == pipelines.COPY_ASYNC]
+        inside = list(operations_in(kernel.launch))
+        copies = [op for op in inside if op.name == pipelines.COPY_ASYNC]
         masks: dict[Any, tuple[int, ...]] = {}
         for op in copies:
             ring, found = op.operands[0], _masks(kernel, values, op)
@@ -41,7 +43,9 @@ def multicast(step: TransformStep) -> list[list[Any]]:
             if masks[op.operands[0]]:
                 found = ir.DenseI64ArrayAttr.get(masks[op.operands[0]])
                 op.attributes[pipelines.MULTICAST] = found
-        if not any(masks.values()):
+        # A cluster may be there for what its CTAs add up.
+        is_for_sums = any(op.name == tiles.REDUCE_SCATTER for op in inside)
+        if not any(masks.values()) and not is_for_sums:
             raise step.error(
                 f"the {kernel.cluster} CTAs of a cluster load no tile in common",
                 kernel.launch,

@@ -34,6 +34,22 @@ def _reduce(c: Checked) -> None:
     _check_reduced(c, [c.op.operands[0]], list(c.op.results))
 
 
+def _reduce_scatter(c: Checked) -> None:
+    _kind(c)
+    tile, result = c.op.operands[0], c.op.results[0]
+    shape = c.shape(tile)
+    dim = c.dim(len(shape))
+    found = c.shape(result)
+    part = found[dim] if len(found) == len(shape) else 0
+    c.same_element(result, c.element(tile), "a result")
+    c.same_shape(result, (*shape[:dim], part or shape[dim], *shape[dim + 1 :]), "a result")
+    c.require(
+        shape[dim] % part == 0,
+        lambda: f"has slices of {part} of {shape[dim]} elements along dimension {dim}",
+        "slices of equal sizes",
+    )
+
+
 def _check_reduced(c: Checked, parts: Sequence[Any], results: Sequence[Any]) -> None:
     """Check that results are as tiles, with size 1 in the dimension of the operation."""
     shape = c.shape(parts[0])
@@ -95,6 +111,7 @@ def _check_as_many(c: Checked, parts: Sequence[Any], results: Sequence[Any]) -> 
 CHECKS: Mapping[str, Callable[[Checked], None]] = {
     tiles.REDUCE: _reduce,
     tiles.REDUCE_WITH: _reduce_with,
+    tiles.REDUCE_SCATTER: _reduce_scatter,
     tiles.SCAN: _scan,
     tiles.SCAN_WITH: _scan_with,
     tiles.SORT_WITH: _sort_with,

@@ -58,7 +58,7 @@ def gather(held: Sequence[Fragment], pieces: OfCluster, threads: Threads) -> lis
     Returns:
         The tiles in the layout `pieces.target`.
     """
-    sent = [once(_sendable(tile)) for tile in held]
+    sent = [once(sendable(tile)) for tile in held]
     size = prod(pieces.target.shape) * sum(bytes_of(tile.element) for tile in sent)
     senders = prod(sent[0].layout.shape) // sent[0].layout.registers
     exchange = threads.exchanges.begin(size, senders)
@@ -77,19 +77,19 @@ def gather(held: Sequence[Fragment], pieces: OfCluster, threads: Threads) -> lis
             _in_room(own),
         )
         whole = repeated(Fragment(own, tuple(parts)), pieces.target)
-        found.append(_received(whole, given.element))
+        found.append(received(whole, given.element))
     return found
 
 
-def _sendable(tile: Fragment) -> Fragment:
+def sendable(tile: Fragment) -> Fragment:
     """Build the tile with a word for each element that st.async does not store."""
     if bytes_of(tile.element) in _SENT_BYTES:
         return tile
     return of_elements(tile.layout, [to_words(x)[0] for x in tile.elements()])
 
 
-def _received(tile: Fragment, element: Any) -> Fragment:
-    """Build the tile of elements as they were before `_sendable`."""
+def received(tile: Fragment, element: Any) -> Fragment:
+    """Build the tile of elements as they were before `sendable`."""
     if bytes_of(element) in _SENT_BYTES:
         return tile
     return of_elements(tile.layout, [from_words([w], element) for w in tile.elements()])
