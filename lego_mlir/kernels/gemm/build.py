@@ -137,11 +137,16 @@ def build(
     }
     reference = reference_of(dtype, chosen) if request.epilogue is None else None
     warps = config.threads // WARP_THREADS
+    per_tile = 1  # CTAs of a tile
     threads: Any = {"warps": warps} if is_tile_program else {"block": config.threads}
     if is_tile_program and isinstance(config, WgmmaConfig):
         threads["tile_multiple"] = tile_multiple(config)
+        threads |= {"cluster": config.column_slices, "own_programs": True}
+        per_tile = config.column_slices
     multiply = kernel(
-        grid=(ctas,) if order.rank == 3 else (tiles, problem.batch, config.grid_slices),
+        grid=(ctas * per_tile,)
+        if order.rank == 3
+        else (tiles * per_tile, problem.batch, config.grid_slices),
         reference=reference,
         parameters={**request.types, **copies, **extra, **memory},
         schedule=None if schedule == GEMV else schedule,

@@ -81,10 +81,7 @@ class Plan:
     @property
     def is_tile_program(self) -> bool:
         """Whether the kernel is a program on tiles."""
-        config = self.config
-        if isinstance(config, MmaConfig):
-            return True
-        return isinstance(config, WgmmaConfig) and config.column_slices == 1
+        return isinstance(self.config, MmaConfig | WgmmaConfig)
 
     @property
     def steps(self) -> tuple[str, Mapping[str, int]]:

@@ -8,6 +8,12 @@ The body says nothing of shared memory, roles or instructions: layouts of tiles,
 shared memory, are derived. With a config for `wgmma` the schedule is `persistent`, and
 `schedule_params` are the parameters of its steps. With one for `mma.sync` the accumulator has a
 layout, because the config says how warps divide it.
+
+Of split-K through a cluster the body says what each CTA of a cluster computes:
+
+    total = fold(iterations of a slice of k, ...)
+    own = reduce_scatter(total)                            the CTA's slice of the columns
+    c.tile(m, n // split_k)[i, j * split_k + rank] = epilogue(own)
 """
 
 from __future__ import annotations
@@ -17,10 +23,21 @@ from inspect import Parameter, Signature
 from math import gcd, prod
 from typing import Any, cast
 
-from lego_mlir.analysis.distributed import DistributedLayout
+from lego_mlir.algebra import OrderBy, Row
 from lego_mlir.analysis.distributed.mma_grids import accumulator as accumulator_layout
 from lego_mlir.analysis.distributed.tensor_cores import wgmma_accumulator
-from lego_mlir.frontend import ScalarType, Tile, Value, block_id, convert, dot, fold, zeros
+from lego_mlir.frontend import (
+    ScalarType,
+    Tile,
+    Value,
+    block_id,
+    convert,
+    dot,
+    fill,
+    fold,
+    reduce_scatter,
+    zeros,
+)
 from lego_mlir.hardware.dtypes import ELEMENT_BYTES
 from lego_mlir.hardware.limits import MMA_COLUMNS, WGMMA_ROWS
 from lego_mlir.hardware.targets import Target
@@ -57,7 +74,7 @@ _LEAST_STAGES = 2
 
 def tile_multiple(config: WgmmaConfig) -> int:
     """Return what divides the sizes of the tiles that have these in registers, too."""
-    return gcd(config.tile[1], _COLUMNS)
+    return gcd(config.tile[1] // config.column_slices, _COLUMNS)
 
 
 def schedule_params(
@@ -81,10 +98,11 @@ def schedule_params(
     ctas = config.persistent_ctas or (config.work_items(problem) if cluster > 1 else 0)
     is_ring = stores_by_tma or config.persistent_ctas > 0
     # The last of the CTAs that share a tile stores it, in a branch.
-    by_threads = stores_by_threads or config.split_k > 1
+    by_threads = stores_by_threads or config.sums_through_l2
     stages, parts = _store_ring(config, problem, target, is_ring=is_ring, by_threads=by_threads)
     return {
         **config.params(problem),
+        "split_k": config.split_k if config.sums_through_l2 else 1,
         "ctas": ctas,
         "raster_group": 1,  # the rasterization is in the body
         "cluster": cluster,
@@ -109,7 +127,7 @@ def _store_ring(
     """
     if not is_ring and _has_room_for_c(config, problem, target):
         return 0, 1
-    m, n, _ = config.tile
+    m, n = config.stored_tile
     free, size = _free_bytes(config, problem, target), ELEMENT_BYTES[problem.out]
     if by_threads:
         blocks, most = n // MMA_COLUMNS, _MOST_CONVERTED * config.threads
@@ -126,7 +144,7 @@ def _store_ring(
 
 def _has_room_for_c(config: WgmmaConfig, problem: Problem, target: Target) -> bool:
     """Return whether shared memory has room for a tile of C beside the operands' rings."""
-    m, n, _ = config.tile
+    m, n = config.stored_tile
     return m * n * ELEMENT_BYTES[problem.out] <= _free_bytes(config, problem, target)
 
 
@@ -134,7 +152,7 @@ def _free_bytes(config: WgmmaConfig, problem: Problem, target: Target) -> int:
     """Return the bytes of shared memory that are left beside the operands' rings."""
     m, n, k = config.tile
     ring = config.stages * (m + n) * k * ELEMENT_BYTES[problem.dtype]
-    return target.optin_shared_bytes - ring - _BARRIER_BYTES
+    return target.optin_shared_bytes - ring - config.received_bytes - _BARRIER_BYTES
 
 
 def instruction_of(config: GemmConfig) -> dict[str, Any]:
@@ -166,28 +184,40 @@ def tile_body(
     problem, config = gemm.problem, gemm.config
     m, n, k = config.tile
     layout_a, layout_b, layout_c = matrices
+    ctas = config.column_slices if isinstance(config, WgmmaConfig) else 1
+    iterations = -(-config.k_iterations(problem) // ctas)
 
     def matmul(a: Any, b: Any, c: Any, **values: Any) -> None:
         first, second = (b, a) if gemm.is_transposed else (a, b)
         left = first.view(layout_a).tile(m, k)
         right = second.view(layout_b).tile(k, n)
-        *batch, i, j = gemm.rasterization.inv(block_id())
+        number, rank = block_id(), None
+        if ctas > 1:
+            number, rank = OrderBy(Row(gemm.rasterization.size, ctas)).inv(number)
+        *batch, i, j = gemm.rasterization.inv(number)
         batch = batch or [block_id("y")] * gemm.batch_rank
 
-        @fold(config.k_iterations(problem), first_sums(config, accumulator))
+        @fold(iterations, first_sums(config, accumulator))
         def total(step: Any, total: Any) -> Value:
+            if rank is not None:
+                step = OrderBy(Row(ctas, iterations)).apply(rank, step)
             operands = left[(*batch, i, step)], right[(*batch, step, j)]
+            if rank is not None:  # the last slice may run beyond the end of k
+                operands = fill(operands[0], 0), fill(operands[1], 0)
             return dot(*operands, total, **instruction_of(config))
 
         result = total
+        if rank is not None:
+            result = reduce_scatter(cast("Tile", total))
+            j = OrderBy(Row(gemm.rasterization.dims[-1], ctas)).apply(j, rank)
         if epilogue is not None:
             tiles = {
                 name: _operand_tile(value, operands[name], gemm, (i, j))
                 for name, value in values.items()
             }
-            result = epilogue(total, **tiles)
+            result = epilogue(result, **tiles)
             check_epilogue_result(result)
-        c.view(layout_c).tile(m, n)[(*batch, i, j)] = result.to(problem.out)
+        c.view(layout_c).tile(m, n // ctas)[(*batch, i, j)] = result.to(problem.out)
 
     names = ("a", "b", "c", *operands)
     matmul.__signature__ = Signature(  # type: ignore[attr-defined]
@@ -207,7 +237,10 @@ def _operand_tile(value: Any, kind: Operand, gemm: TiledGemm, index: tuple[Any, 
     """
     if isinstance(kind, ScalarType):
         return value
-    layout, tile = kind.layout, gemm.config.tile[:2]
+    config = gemm.config
+    layout, tile = kind.layout, config.tile[:2]
+    if isinstance(config, WgmmaConfig):
+        tile = config.stored_tile
     if layout.rank == 1:  # the same for every row of C
         axis = 0 if gemm.is_transposed else 1
         found = value.tile(tile[axis])[index[axis]]
@@ -217,13 +250,7 @@ def _operand_tile(value: Any, kind: Operand, gemm: TiledGemm, index: tuple[Any, 
     sizes = [1 if n == 1 else size for n, size in zip(layout.dims, tile, strict=True)]
     at = [0 if n == 1 else i for n, i in zip(layout.dims, index, strict=True)]
     grid = value.view(layout).tile(*sizes)
-    if isinstance(gemm.config, WgmmaConfig) and tuple(sizes) == gemm.config.tile[:2]:
+    if isinstance(config, WgmmaConfig) and tuple(sizes) == tile:
         # Through shared memory it would take the room of the operands' rings.
-        grid = grid.placed(_wgmma_accumulator(gemm.config))
+        grid = grid.placed(wgmma_accumulator(tile, (config.sharers, 1)))
     return grid[tuple(at)]
-
-
-def _wgmma_accumulator(config: WgmmaConfig) -> DistributedLayout:
-    """Return how the threads of a CTA hold the accumulator."""
-    m, n, _ = config.tile
-    return wgmma_accumulator((m, n), (config.sharers, 1))

@@ -118,6 +118,18 @@ class WgmmaConfig(GemmConfig):
         return self.split_k if self.split_k_through == "cluster" else 1
 
     @property
+    def stored_tile(self) -> tuple[int, int]:
+        """The rows and columns of C that a CTA stores at a time."""
+        m, n, _ = self.tile
+        return m, n // self.column_slices
+
+    @property
+    def received_bytes(self) -> int:
+        """The shared memory for what the other CTAs of a cluster send of their accumulators."""
+        m, n = self.stored_tile
+        return (self.column_slices - 1) * m * n * ELEMENT_BYTES["f32"]
+
+    @property
     def sums_through_l2(self) -> bool:
         """Whether CTAs add up their accumulators through the L2 cache, in a workspace."""
         return self.split_k > 1 and self.split_k_through == "l2"
@@ -199,10 +211,8 @@ class WgmmaConfig(GemmConfig):
         m, n, k = self.tile
         ring = self.stages * (m + n) * k * ELEMENT_BYTES[problem.dtype]
         row = self._epilogue_columns(problem) * ELEMENT_BYTES[problem.out]
-        slices = self.column_slices
-        accumulators = (slices - 1) * m * (n // slices) * ELEMENT_BYTES["f32"]
         epilogue = self.consumers * EPILOGUE_TILES * WGMMA_ROWS * row
-        return ring + epilogue + accumulators + _BARRIER_BYTES
+        return ring + epilogue + self.received_bytes + _BARRIER_BYTES
 
     def _epilogue_columns(self, problem: Problem) -> int:
         columns, size = self.tile[1] // self.column_slices, ELEMENT_BYTES[problem.out]
