@@ -14,10 +14,11 @@ from lego_mlir.hardware.dtypes import ELEMENT_BYTES
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.context import Source
+from lego_mlir.mlir.encodings import layout_text
 from lego_mlir.mlir.launch_sizes.facts import bound_symbols
 from lego_mlir.mlir.launch_sizes.known import Known
 from lego_mlir.mlir.launch_sizes.strided import is_dense
-from lego_mlir.mlir.layouts import Layouts, layout_text
+from lego_mlir.mlir.layouts import Layouts
 from lego_mlir.mlir.lowering.argument_access import argument_access
 from lego_mlir.mlir.lowering.argument_names import argument_names
 from lego_mlir.mlir.modules import operations_in

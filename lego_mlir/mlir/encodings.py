@@ -25,3 +25,12 @@ def note_kinds() -> None:
 def is_shared(attribute: Any) -> bool:
     """Return whether an encoding is that of tiles in shared memory."""
     return _is_of_shared.get(attribute.typeid, False)
+
+
+def layout_text(attribute: Any) -> str:
+    """Return the text of a layout, of either encoding."""
+    prefix = SHARED_PREFIX if is_shared(attribute) else LAYOUT_PREFIX
+    literal = str(attribute)[len(prefix) : -1]  # as MLIR prints it
+    if "\\" not in literal:
+        return literal[1:-1]
+    return ir.StringAttr(ir.Attribute.parse(literal, context=attribute.context)).value  # type: ignore[no-any-return]

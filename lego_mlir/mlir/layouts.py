@@ -14,7 +14,7 @@ from lego_mlir.index import Sym
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.context import Source
-from lego_mlir.mlir.encodings import LAYOUT_PREFIX, SHARED_PREFIX
+from lego_mlir.mlir.encodings import LAYOUT_PREFIX, SHARED_PREFIX, layout_text
 from lego_mlir.mlir.lowering.bijectivity import verified
 from lego_mlir.mlir.lowering.indices.permutation_functions import read_function
 
@@ -39,25 +39,13 @@ def parsed_shared(attribute: Any) -> Layout:
     Raises:
         LegoError: it is no layout.
     """
-    return _parsed(_text(str(attribute)[len(SHARED_PREFIX) : -1], attribute.context), ())
+    return _parsed(layout_text(attribute), ())
 
 
 @lru_cache(maxsize=1024)
 def _written(layout: Layout) -> str:
     """Return the attribute's text, which is the same in every context."""
     return f"{LAYOUT_PREFIX}{ir.StringAttr.get(layout.text)}>"
-
-
-def layout_text(attribute: Any) -> str:
-    """Return the text of a layout attribute."""
-    return _text(str(attribute)[len(LAYOUT_PREFIX) : -1], attribute.context)
-
-
-def _text(literal: str, context: Any) -> str:
-    """Return the string of a literal as MLIR prints it."""
-    if "\\" not in literal:
-        return literal[1:-1]
-    return ir.StringAttr(ir.Attribute.parse(literal, context=context)).value  # type: ignore[no-any-return]
 
 
 def _position_in(source: str, text: str, column: int) -> int | None:

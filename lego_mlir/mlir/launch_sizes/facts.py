@@ -105,6 +105,11 @@ def _facts_of(argument: Any) -> Iterator[PromisedFact]:
         if least:
             says = f"but {dialect.LEAST} says that it is {least} at least"
             yield PromisedFact(size, size.with_operator(">=", number(least)), says)
+    for size, divisor in zip(sizes, promises.divisors, strict=False):
+        if divisor > 1:
+            says = f"but its layout says that {divisor} divides it"
+            rest = size.with_operator("%", number(divisor))
+            yield PromisedFact(size, rest.with_operator("==", number(0)), says)
     given = _strides(position, kind)
     for stride, divisor in zip(given, promises.stride_divisors, strict=False):
         if divisor > 1:

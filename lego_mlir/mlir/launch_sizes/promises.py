@@ -4,7 +4,8 @@
         lego.bounds = array<i64: 0, 8193>,               the size along dimension 1 is below 8193
         lego.least = array<i64: 0, 4097>,                and 4097 at least
         lego.elements = 2147418112 : i64,                so is every offset, counted in elements
-        lego.stride_divisors = array<i64: 16, 1>}        16 divides the stride along dimension 0
+        lego.stride_divisors = array<i64: 16, 1>,        16 divides the stride along dimension 0
+        lego.layout = #lego.layout<"OrderBy(Row(M{16}, N))">}    and the size along it
 
 The compiler relies on promises, and every launch checks them: they are facts of the host function.
 """
@@ -13,12 +14,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
+from math import lcm
 from typing import Any
 
-from lego_mlir.index import Int
+from lego_mlir.algebra import parse_layout
+from lego_mlir.algebra.sizes import ceildiv
+from lego_mlir.diagnostics import LegoError
+from lego_mlir.index import Int, Sym
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.context import Source
+from lego_mlir.mlir.encodings import layout_text
 from lego_mlir.mlir.launch_sizes.hoist_sizes import DIM, METADATA
 from lego_mlir.mlir.launch_sizes.strided import is_dense
 
@@ -59,19 +66,23 @@ class Promises:
         elements: the exclusive upper bound of offsets in the buffer, 0 where there is none.
         stride_divisors: for each dimension what divides its stride.
         least: for each dimension the least value of its size.
+        divisors: for each dimension what divides its size.
     """
 
     bounds: tuple[int, ...] = ()
     elements: int = 0
     stride_divisors: tuple[int, ...] = ()
     least: tuple[int, ...] = ()
+    divisors: tuple[int, ...] = ()
 
     def of_size(self, dim: int) -> Promised:
-        """Return what is promised of a size."""
+        """Return what is promised of a size: 1 at least, for launches take no empty arrays."""
         bound = self.bounds[dim] if self.bounds else 0
         limits = [limit - 1 for limit in (bound, self.elements) if limit]
         low = self.least[dim] if self.least else 0
-        return Promised(low, min(limits, default=None))
+        divisor = self.divisors[dim] if self.divisors else 1
+        high = min((limit - limit % divisor for limit in limits), default=None)
+        return Promised(max(divisor, ceildiv(low, divisor) * divisor), high, divisor)
 
     def of_stride(self, dim: int) -> Promised:
         """Return what is promised of a stride."""
@@ -94,7 +105,8 @@ def promises_of(buffer: Any) -> Promises:
     function = buffer.owner.owner.operation
     if function.name != "func.func" or "arg_attrs" not in function.attributes:
         return Promises()
-    return _read(ir.DictAttr(ir.ArrayAttr(function.attributes["arg_attrs"])[buffer.arg_number]))
+    attributes = ir.DictAttr(ir.ArrayAttr(function.attributes["arg_attrs"])[buffer.arg_number])
+    return _read(attributes, ir.MemRefType(buffer.type).rank)
 
 
 def promised(value: Any) -> Promised | None:
@@ -153,11 +165,29 @@ def _is_positive(attribute: Any, rank: int) -> bool:
     return rank >= 0 and isinstance(attribute, ir.IntegerAttr) and attribute.value > 0
 
 
-def _read(attributes: Mapping[str, Any]) -> Promises:
+def _read(attributes: Mapping[str, Any], rank: int) -> Promises:
     found: dict[str, Any] = {}
     for name, (field, _) in _LISTS.items():
         if name in attributes:
             found[field] = tuple(ir.DenseI64ArrayAttr(attributes[name]))
     if dialect.ELEMENTS in attributes:
         found["elements"] = ir.IntegerAttr(attributes[dialect.ELEMENTS]).value
+    if dialect.ARGUMENT_LAYOUT in attributes:
+        divisors = _size_divisors(layout_text(attributes[dialect.ARGUMENT_LAYOUT]))
+        if len(divisors) == rank:
+            found["divisors"] = divisors
     return Promises(**found)
+
+
+@lru_cache(maxsize=1024)
+def _size_divisors(text: str) -> tuple[int, ...]:
+    """Return a number that divides the size of each dimension of a layout's tensor.
+
+    Nothing for a layout of permutations that the module defines, which is read with it.
+    """
+    try:
+        sizes = parse_layout(text).tensor_shape
+    except LegoError:
+        return ()
+    known = (size.divisors if isinstance(size, Sym) else () for size in sizes)
+    return tuple(lcm(*(d for d in divisors if isinstance(d, int))) for divisors in known)

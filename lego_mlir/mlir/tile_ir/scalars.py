@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from lego_mlir.algebra.sizes import ceildiv
 from lego_mlir.index import Int, Sym, construct
 from lego_mlir.mlir.bindings import ir
 
@@ -12,11 +13,16 @@ _ARITHMETIC: Mapping[str, Callable[[Int, Int], Int]] = {
     "arith.addi": construct.add,
     "arith.subi": construct.sub,
     "arith.muli": construct.mul,
+}
+_DIVISIONS: Mapping[str, Callable[[Int, int], Int]] = {
     "arith.divui": construct.floordiv,
     "arith.divsi": construct.floordiv,
     "arith.floordivsi": construct.floordiv,
+    "arith.ceildivui": ceildiv,
+    "arith.ceildivsi": ceildiv,
     "arith.remui": construct.mod,
 }
+"""By a number above 0; what is divided is not negative where that matters: it counts iterations."""
 _SAME = ("arith.index_cast", "arith.index_castui")
 _AND = "arith.andi"
 """Of a value with itself: it carries a bound."""
@@ -46,10 +52,10 @@ class Scalars:
                 return int(ir.IntegerAttr(op.attributes["value"]).value)
             if op.name in _SAME or (op.name == _AND and op.operands[0] == op.operands[1]):
                 return self(op.operands[0])
-            if op.name in ("arith.divui", "arith.divsi", "arith.floordivsi", "arith.remui"):
+            if op.name in _DIVISIONS:
                 divisor = self(op.operands[1])
                 if isinstance(divisor, int) and divisor > 0:
-                    return _ARITHMETIC[op.name](self(op.operands[0]), divisor)
+                    return _DIVISIONS[op.name](self(op.operands[0]), divisor)
             elif op.name in _ARITHMETIC:
                 return _ARITHMETIC[op.name](*map(self, op.operands))
         symbol = Sym(f"v{len(self.values)}")

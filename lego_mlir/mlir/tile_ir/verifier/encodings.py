@@ -7,7 +7,7 @@ from typing import Any
 from lego_mlir.analysis.distributed import DistributedLayout
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.mlir.bindings import ir
-from lego_mlir.mlir.layouts import layout_text
+from lego_mlir.mlir.encodings import layout_text
 from lego_mlir.mlir.modules import operations_in
 from lego_mlir.mlir.tile_ir.kernels import TileKernel
 from lego_mlir.mlir.tile_ir.types import is_shared_type, tile_type

@@ -21,6 +21,7 @@ from lego_mlir.diagnostics import LegoError
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.dialect import pipeline_operations as pipelines
+from lego_mlir.mlir.launch_sizes.promises import promised
 from lego_mlir.mlir.tile_ir.interpreter.machine import ENDS, Machine
 from lego_mlir.mlir.tile_ir.interpreter.rings import Ring
 from lego_mlir.mlir.tile_ir.interpreter.roles import deadlock
@@ -131,8 +132,16 @@ class RingProgram:
             found = self._places[value] = len(self._initial)
             is_constant = not isinstance(value, ir.BlockArgument) and value.owner.name == CONSTANT
             known = number_of(value.owner.attributes["value"]).item() if is_constant else None
-            self._initial.append(self._unknown if known is None else known)
+            self._initial.append(self._number_for(value) if known is None else known)
         return found
+
+    def _number_for(self, value: Any) -> int:
+        """Return the number that stands for one that is not known; a size's keeps its promises."""
+        promise = promised(value)
+        if promise is None:
+            return self._unknown
+        number = max(self._unknown * promise.divisor, promise.low)
+        return number if promise.high is None else min(number, promise.high)
 
     def run(self, machine: Machine, known: Iterable[tuple[Any, int]], most: int) -> None:
         """Run the program for one CTA.

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.dialect import tile_operations as tiles
-from lego_mlir.mlir.layouts import layout_text
+from lego_mlir.mlir.encodings import layout_text
 from lego_mlir.mlir.modules import operations_in
 from lego_mlir.mlir.tile_ir.interpreter.pointwise import POINTWISE
 from lego_mlir.mlir.tile_ir.kernels import TileKernel
