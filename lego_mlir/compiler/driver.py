@@ -67,6 +67,7 @@ from lego_mlir.mlir.tile_ir.kernels import tile_kernels
 from lego_mlir.mlir.tile_ir.step_check import StepCheck
 from lego_mlir.mlir.to_nvvm.divisions import DIVISIONS, divide_by_approximation, is_exact
 from lego_mlir.mlir.to_nvvm.fp8_casts import lower_short_floats
+from lego_mlir.mlir.to_nvvm.integer_divisions import guard_divisions
 from lego_mlir.mlir.to_nvvm.lower_reduce import lower_reductions
 from lego_mlir.mlir.to_nvvm.math_library import define_mathematics, has_extremes, keep_extremes
 from lego_mlir.mlir.to_nvvm.shared_memory import TargetMemory, check_static_shared, fit_shared
@@ -295,6 +296,7 @@ class Compilation:
         divides = not exact and any(op.name in DIVISIONS for op in operations)
         with self.context:
             updates, extremes = atomics.has_updates(operations), has_extremes(operations)
+            guard_divisions(operations)
             lower_short_floats(operations, self.options.target.capability)
             if extremes:
                 keep_extremes(module)

@@ -12,13 +12,8 @@ from typing import Any, TypeAlias
 from lego_mlir.algebra import Layout
 from lego_mlir.analysis.distributed import DistributedLayout
 from lego_mlir.mlir.bindings import ir
-from lego_mlir.mlir.encodings import is_shared
-from lego_mlir.mlir.layouts import (
-    layout_attribute,
-    layout_text,
-    parsed_shared,
-    shared_attribute,
-)
+from lego_mlir.mlir.encodings import is_shared, layout_text
+from lego_mlir.mlir.layouts import layout_attribute, parsed_shared, shared_attribute
 
 Placement: TypeAlias = DistributedLayout | Layout
 """Where a tile is: in registers by a distributed layout, or in shared memory by a layout."""

@@ -1,4 +1,4 @@
-"""Divisions of floating point: how near, how exact on demand, and without a call on Hopper."""
+"""Divisions: how near and how exact on demand, without a call on Hopper, and of integers by 0."""
 
 from __future__ import annotations
 
@@ -87,3 +87,36 @@ def test_a_routine_in_the_epilogue_does_not_slow_wgmma_down() -> None:
     compilation = kernel.compilation()
     assert "wgmma.mma_async" in compilation.ptx
     assert not [w for w in compilation.cubin.warnings if "(C75" in w]
+
+
+@pytest.mark.parametrize("dtype", ["i8", "i32", "u16", "u64"])
+@pytest.mark.parametrize("on_tiles", [False, True])
+def test_a_division_by_zero_is_not_taken_for_one_that_never_happens(
+    dtype: str, on_tiles: bool
+) -> None:
+    """Conditions on divisors hold, those of where and those of tiles past the end of a tensor."""
+    size = 100
+    line = lg.Tensor[dtype, (size,)]
+
+    def kernel(x: Any, y: Any, quotients: Any, remainders: Any) -> None:
+        if on_tiles:
+            i = lg.block_id()
+            x, y, quotients, remainders = (t.tile(32) for t in (x, y, quotients, remainders))
+        else:
+            i = lg.thread_id()
+        a, b = x[i], y[i]
+        quotients[i] = lg.where(b != 0, a // b, 5)
+        remainders[i] = lg.where(b != 0, a % b, 5)
+
+    options: dict[str, Any] = (
+        {"grid": -(-size // 32), "warps": 1} if on_tiles else {"grid": 1, "block": size}
+    )
+    options["parameters"] = dict.fromkeys(("x", "y", "quotients", "remainders"), line)
+    of = np.dtype(dtype.replace("i", "int").replace("u", "uint"))
+    x = np.random.default_rng(1).integers(0, 100, size).astype(of)
+    y = (np.arange(size) % 5 - (2 if of.kind == "i" else 0)).astype(of)
+    quotients, remainders = np.empty_like(x), np.empty_like(x)
+    lg.kernel(**options)(kernel)(x, y, quotients, remainders, device="sim")
+    divisors = np.where(y == 0, of.type(1), y)
+    assert (quotients == np.where(y != 0, x // divisors, 5)).all()
+    assert (remainders == np.where(y != 0, x % divisors, 5)).all()

@@ -179,13 +179,13 @@ class Validity:
     def _while(self, op: Any) -> None:
         before, after = (region.blocks[0] for region in op.regions)
         carried = [self._merge(op, x) for x in before.arguments]
-        passed = [self._merge(op, x, y) for x, y in zip(after.arguments, op.results, strict=True)]
         self._block(before)
+        passed = list(_end(before).operands)[1:]
+        for value, x, y in zip(passed, after.arguments, op.results, strict=True):
+            self._domains[x] = self._domains[y] = self._domains.get(value, EVERYWHERE)
         self._block(after)
         for m, first, last in zip(carried, op.operands, _end(after).operands, strict=True):
             m.alternatives.extend([self._domains.get(x, EVERYWHERE) for x in (first, last)])
-        for m, value in zip(passed, list(_end(before).operands)[1:], strict=True):
-            m.alternatives.append(self._domains.get(value, EVERYWHERE))
 
 
 def _end(block: Any) -> Any:

@@ -99,7 +99,7 @@ class Masks:
                 return tiles.join(kind, [self._part(each, part, at) for each in parts])
         raise self._kernel.source.error(
             f"'{at.name}' ignores the invalid elements of a tile, and which those are changes "
-            "between the turns or branches of the control flow that it comes from",
+            "between the iterations or branches of the control flow that it comes from",
             at.location,
             hint="make all elements valid before they are carried: lego.fill gives the others a "
             "number, such as 0 : f32",

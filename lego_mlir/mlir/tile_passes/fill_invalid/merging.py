@@ -2,31 +2,60 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.tile_passes.fill_invalid.conditions import (
     EVERYWHERE,
     Bound,
+    Condition,
     Domain,
     JoinedParts,
     Mask,
     Merged,
+    is_dropped,
     is_everywhere,
 )
 
 
 def simplified(merged: Merged) -> Domain:
     """Return the conditions that all alternatives have, if they are known where these merge."""
-    own = frozenset([merged])
-    if is_everywhere(own):
+    if is_everywhere(frozenset([merged])):
         return EVERYWHERE
-    different = {alternative - own for alternative in merged.alternatives}
-    if len(different) == 1:
-        (same,) = different
-        if not any(_is_inside(condition, merged.op) for condition in same):
-            return same
-    return own
+    return _settled(merged, merged.alternatives)
+
+
+def not_dropped(domain: Domain, bounds: Sequence[Bound]) -> Domain:
+    """Return the conditions that may fail where all bounds of a store hold.
+
+    What control flow makes out of several tiles has the conditions that are left of all of these.
+    """
+    kept: set[Condition] = set()
+    for condition in domain:
+        if is_dropped(condition, bounds):
+            continue
+        if isinstance(condition, Merged):
+            own = frozenset([condition])
+            left = [not_dropped(a - own, bounds) | (a & own) for a in condition.alternatives]
+            kept |= _settled(condition, left)
+        else:
+            kept.add(condition)
+    return frozenset(kept)
+
+
+def _settled(merged: Merged, alternatives: Sequence[Domain]) -> Domain:
+    """Return the conditions with which all alternatives begin and that none adds to.
+
+    An alternative that has the merged condition itself comes after others, as what a loop yields.
+    """
+    own = frozenset([merged])
+    first = {alternative for alternative in alternatives if merged not in alternative}
+    if len(first) != 1:
+        return own
+    (same,) = first
+    is_kept = all(alternative - own <= same for alternative in alternatives)
+    return same if is_kept and not any(_is_inside(c, merged.op) for c in same) else own
 
 
 def _is_inside(condition: Any, op: Any) -> bool:

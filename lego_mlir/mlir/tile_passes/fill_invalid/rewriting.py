@@ -15,13 +15,9 @@ from lego_mlir.mlir.tile_ir.identities import identity, zero
 from lego_mlir.mlir.tile_ir.kernels import TileKernel
 from lego_mlir.mlir.tile_ir.types import element_of, is_tile, shape_of
 from lego_mlir.mlir.tile_passes.fill_invalid.analysis import Validity
-from lego_mlir.mlir.tile_passes.fill_invalid.conditions import (
-    EVERYWHERE,
-    Domain,
-    along,
-    is_dropped,
-)
+from lego_mlir.mlir.tile_passes.fill_invalid.conditions import EVERYWHERE, Domain, along
 from lego_mlir.mlir.tile_passes.fill_invalid.masks import Masks
+from lego_mlir.mlir.tile_passes.fill_invalid.merging import not_dropped
 
 _VIEWS = (tiles.BROADCAST, tiles.TRANSPOSE, tiles.RESHAPE, tiles.CONVERT, tiles.SPLIT)
 
@@ -192,9 +188,7 @@ class _Filling:
         match op.name:
             case dialect.STORE if is_tile(op.operands[0]):
                 bounds = self._validity.bounds(op)
-                domain = self._validity.of(op.operands[0])
-                kept = frozenset(c for c in domain if not is_dropped(c, bounds))
-                self._put(op, 0, kept)
+                self._put(op, 0, not_dropped(self._validity.of(op.operands[0]), bounds))
             case tiles.SCATTER:
                 self._put(op, 0, self._of_tiles(op))
             case tiles.GATHER:

@@ -365,3 +365,33 @@ def test_what_a_loop_carries_of_a_reduction_is_valid() -> None:
         return vector
 
     both(repeated, [x], np.zeros(16, np.float32))
+
+
+def test_what_control_flow_computes_of_padded_tiles_is_padded_alike() -> None:
+    """100 elements are 128 in registers; what loops do with them neither ends nor adds padding."""
+
+    types = {
+        "x": lg.Tensor["i32", (100,)],
+        "y": lg.Tensor["i32", (100,)],
+        "z": lg.Tensor["i32", (2,)],
+    }
+
+    @lg.kernel(grid=1, warps=1, parameters=types)
+    def kernel(x: Any, y: Any, z: Any) -> None:
+        @lg.while_(lambda t: lg.sum(t) < 5000, x[:])
+        def large(t: Any) -> Any:
+            return t + 1
+
+        @lg.fold(3, large)
+        def larger(_: Any, t: Any) -> Any:
+            return t + 1
+
+        y[:] = larger
+        z[0], z[1] = lg.sum(large), lg.sum(larger)
+
+    x = np.arange(100, dtype=np.int32) - 30
+    y, z = np.empty_like(x), np.empty(2, np.int32)
+    kernel(x, y, z, device="sim")
+    large = x + -(-(5000 - x.sum()) // 100)
+    assert (y == large + 3).all()
+    assert z.tolist() == [large.sum(), (large + 3).sum()]

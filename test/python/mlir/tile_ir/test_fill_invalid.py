@@ -292,7 +292,7 @@ def test_what_changes_between_turns_is_refused_where_it_matters() -> None:
         + reduction().replace("%x", "%m")
         + store("r", "Y", memref("f32", (16, 1)), ROW, "%c0, %c0")
     )
-    with pytest.raises(LegoError, match="changes between the turns") as caught:
+    with pytest.raises(LegoError, match="changes between the iterations") as caught:
         filled(tile_module(tensors, body))
     assert "lego.fill" in str(caught.value.hint)
     right = body.replace(
@@ -405,5 +405,5 @@ def test_random_programs_compute_the_same(seed: int) -> None:
     try:
         filled(drawn_program(Random(seed), open_sizes=False))
     except LegoError as e:
-        if "changes between the turns" not in e.message:
+        if "changes between the iterations" not in e.message:
             raise
