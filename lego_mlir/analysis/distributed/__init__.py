@@ -13,6 +13,7 @@ from lego_mlir.analysis.distributed.conversions.plan import (
     Road,
     estimate_conversion,
     plan_conversion,
+    road_of,
 )
 from lego_mlir.analysis.distributed.f2 import from_linear, to_linear
 from lego_mlir.analysis.distributed.factors import REPLICA, Factor, Place, replicas
@@ -75,6 +76,7 @@ __all__ = [
     "replicas",
     "replicated",
     "reshaped",
+    "road_of",
     "sliced",
     "split",
     "squeezed",

@@ -196,6 +196,22 @@ def plan_conversion(
     return stored
 
 
+def road_of(
+    source: DistributedLayout,
+    target: DistributedLayout,
+    element_bytes: int,
+    instructions: MatrixInstructions = MatrixInstructions(),  # noqa: B008 (a named tuple)
+) -> Road:
+    """Return the road of a conversion; its accesses are chosen only if the road depends on them.
+
+    Arguments and errors are those of `plan_conversion`, but tiles may be too large for it.
+    """
+    is_of_threads = source.ctas == 1 and same_threads(source, target)
+    if is_of_threads and not stays(source, target, (Place.WARP,)):
+        return Road.SHARED
+    return plan_conversion(source, target, element_bytes, instructions).road
+
+
 def estimate_conversion(
     source: DistributedLayout, target: DistributedLayout, element_bytes: int
 ) -> int:

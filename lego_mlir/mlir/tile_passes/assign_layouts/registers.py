@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
-from lego_mlir.analysis.distributed import Road, plan_conversion
+from lego_mlir.analysis.distributed import Road, road_of
 from lego_mlir.hardware.limits import (
     MAX_CTA_THREADS,
     MAX_THREAD_REGISTERS,
@@ -221,7 +221,7 @@ def _road(convert: Any, kernel: TileKernel) -> Road:
     assert before is not None, "tiles are placed"
     assert after is not None, "tiles are placed"
     size = bytes_of(element_of(result))
-    return plan_conversion(before, after, size, matrix_instructions(kernel.target)).road
+    return road_of(before, after, size, matrix_instructions(kernel.target))
 
 
 def _enough_warps(warps: int, pressure: Pressure) -> int | None:

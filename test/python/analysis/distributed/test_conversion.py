@@ -25,6 +25,7 @@ from lego_mlir.analysis.distributed import (
     mma_operand_b,
     plan_conversion,
     replicated,
+    road_of,
     transposed,
     wgmma_accumulator,
     wgmma_operand_a,
@@ -132,6 +133,7 @@ def test_the_road_is_as_short_as_the_elements_need(
 ) -> None:
     source, target = pair
     road = plan_conversion(source, target, size).road
+    assert road_of(source, target, size) is road
     before, after = (x.elements() for x in pair)
 
     def inside(axes: int) -> bool:
