@@ -54,7 +54,7 @@ from lego_mlir.compiler.tile_stages import (
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir, native, object_of
-from lego_mlir.mlir.context import Source, mlir_errors, new_context, parse, run_pipeline
+from lego_mlir.mlir.context import Source, mlir_errors, parse, run_pipeline, shared_context
 from lego_mlir.mlir.launch_sizes.hoist_sizes import hoist_sizes
 from lego_mlir.mlir.launch_sizes.pass_sizes import pass_sizes
 from lego_mlir.mlir.layouts import Layouts, functions_of
@@ -116,7 +116,7 @@ class Compilation:
         self.source = source
         self.sources = sources or Sources.of({source.file: source.text})
         self.options = options or Options()
-        self.context = new_context() if module is None else module.context
+        self.context = shared_context() if module is None else module.context
         with timed("parse"):
             self._parsed = parse(source, self.context) if module is None else module
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -75,6 +76,24 @@ def new_context() -> Any:
         load_irdl(ir.Module.parse(_dialect_text()))
         note_kinds()
     return context
+
+
+_of_thread = threading.local()
+
+_MOST_USES = 32
+"""How often a thread gets the same context: what modules bring into one stays in it."""
+
+
+def shared_context() -> Any:
+    """Return a context as `new_context` does; it may have had other modules of this thread.
+
+    To load all dialects takes as long as to lower a small kernel.
+    """
+    uses_left = getattr(_of_thread, "uses_left", 0)
+    if uses_left == 0:
+        _of_thread.context, uses_left = new_context(), _MOST_USES
+    _of_thread.uses_left = uses_left - 1
+    return _of_thread.context
 
 
 def parse(source: Source, context: Any) -> Any:

@@ -11,7 +11,7 @@ from lego_mlir.algebra import Layout
 from lego_mlir.diagnostics import LegoError, Location
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
-from lego_mlir.mlir.context import Source, new_context, parse
+from lego_mlir.mlir.context import Source, parse, shared_context
 from lego_mlir.mlir.layouts import Layouts, functions_of
 from lego_mlir.mlir.modules import operations_in
 
@@ -62,7 +62,7 @@ def named_layouts(source: Source, sizes: Mapping[str, int]) -> NamedLayouts:
         LegoError: the module does not parse, has no layouts or no such size, or one of them is no
             layout.
     """
-    context = new_context()
+    context = shared_context()
     module = parse(source, context)
     with context:
         known = dialect.sizes_of(module, source)

@@ -28,7 +28,7 @@ from lego_mlir.hardware.targets import Target
 from lego_mlir.limits import current
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import func, ir
-from lego_mlir.mlir.context import Source, mlir_errors, new_context
+from lego_mlir.mlir.context import Source, mlir_errors, shared_context
 from lego_mlir.sources import Sources
 
 if TYPE_CHECKING:
@@ -271,7 +271,7 @@ class CompiledFunction(ABC):
     def _module_of(self, promised: LaunchClass) -> Any:
         """Return the module for a class of sizes, traced on first use."""
         if promised not in self._modules:
-            with new_context(), mlir_errors(self._source):
+            with shared_context(), mlir_errors(self._source):
                 self._modules[promised] = self._trace(promised)
         return self._modules[promised]
 
