@@ -200,7 +200,7 @@ def tile_body(
         @fold(iterations, first_sums(config, accumulator))
         def total(step: Any, total: Any) -> Value:
             if rank is not None:
-                step = OrderBy(Row(ctas, iterations)).apply(rank, step)
+                step = rank * iterations + step
             operands = left[(*batch, i, step)], right[(*batch, step, j)]
             if rank is not None:  # the last slice may run beyond the end of k
                 operands = fill(operands[0], 0), fill(operands[1], 0)

@@ -15,6 +15,7 @@ from lego_mlir.analysis.distributed import (
     plan_sort,
 )
 from lego_mlir.analysis.distributed.conversions.shared_access import plan_store
+from lego_mlir.hardware.limits import WARP_THREADS
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.context import position_of
@@ -104,6 +105,9 @@ def _plan(op: Any, operand: Placement, result: Placement, kernel: TileKernel) ->
                 return plan_conversion(operand, result, size, instructions).explain()
             if op.name in _REDUCTIONS:
                 return plan_reduction(operand, tiles.dim_of(op), size).explain()
+            if op.name == tiles.REDUCE_SCATTER:
+                count = result.registers * result.warps * WARP_THREADS * size
+                return f"{count} bytes from every other CTA of the cluster"
             if op.name in _SCANS:
                 return plan_scan(operand, tiles.dim_of(op), size).explain()
             if op.name == tiles.SORT_WITH:

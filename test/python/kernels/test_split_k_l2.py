@@ -122,7 +122,7 @@ def test_clusters_still_multicast() -> None:
         ({"split_k": 0}, "split_k is a number of slices"),
         ({"split_k": 4}, "5 iterations of the K loop leave none for the last split-K slice"),
         ({"persistent_ctas": 2}, "the kernel is not persistent"),
-        ({"split_k_through": "cluster"}, "split_k is 1, 2, 4 or 8"),
+        ({"split_k_through": "cluster"}, "a CTA stores 10.6667 columns"),
     ],
 )
 def test_configs_that_do_not_fit(changes: dict[str, Any], message: str) -> None:

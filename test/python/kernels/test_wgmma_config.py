@@ -104,7 +104,7 @@ def test_sizes_and_parameters_of_a_config() -> None:
         ({"l2_promotion": 32}, "l2_promotion is one of 0, 64, 128, 256 bytes"),
         ({"persistent_ctas": 133, "cluster": (2, 1)}, "133 persistent CTAs are not a multiple"),
         ({"persistent_ctas": -2}, "persistent_ctas is a number of CTAs, or 0"),
-        ({"split_k": 3}, "split_k is 1, 2, 4 or 8"),
+        ({"split_k": 9}, "split_k is at most 8, the CTAs of a cluster"),
         ({"split_k": 2, "cluster": (2, 1)}, "share tiles of A or B, but not both"),
         ({"split_k": 2}, "the kernel is not persistent"),
         ({"persistent_ctas": 0}, "needs CTAs with a next tile"),

@@ -247,6 +247,39 @@ def test_split_k_that_does_not_divide_the_iterations_of_a_batch() -> None:
     check(matmul(64, 64, 168, batch=2, a=OrderBy(RegP([2, 64, 168], [0, 2, 1])), config=config))
 
 
+@pytest.mark.parametrize(
+    ("dtype", "k", "config"),
+    [
+        ("f8E4M3FN", 912, WgmmaConfig((64, 96, 128), 1, 2, split_k=3, promote=1)),
+        ("i8", 512, WgmmaConfig((64, 64, 128), 1, 2, split_k=2)),
+        ("bf16", 300, WgmmaConfig((64, 80, 64), 1, 2, split_k=5)),  # of one iteration each
+    ],
+    ids=["f8", "i8", "bf16"],
+)
+def test_split_k_of_any_elements_and_any_number(dtype: str, k: int, config: WgmmaConfig) -> None:
+    check_orders(matmul(64, 72, k, dtype, b=OrderBy(Col(k, 72)), config=config))
+
+
+def test_the_epilogue_of_split_k_computes_with_its_columns() -> None:
+    """Each CTA loads the columns of the operands that belong to its slice."""
+    m, n, k = 64, 120, 160
+    kernel = matmul(
+        m,
+        n,
+        k,
+        config=WgmmaConfig((64, 64, 64), 1, 2, split_k=2),
+        epilogue=lambda x, bias, more: lg.relu(x + bias.to("f32")) + more.to("f32"),
+        operands={"bias": lg.Tensor["f16", (n,)], "more": lg.Tensor["f16", (m, n)]},
+    )
+    random = np.random.default_rng(0)
+    shapes = (m, k), (k, n), (m, n), (n,), (m, n)
+    a, b, c, bias, more = (random.standard_normal(s).astype(np.float16) for s in shapes)
+    kernel(a, b, c, bias, more, device="sim")
+    wide = [x.astype(np.float32) for x in (a, b, bias, more)]
+    expected = np.maximum(wide[0] @ wide[1] + wide[2], 0) + wide[3]
+    np.testing.assert_allclose(c.astype(np.float32), expected, atol=5e-2)
+
+
 def test_copies_may_arrive_at_any_time() -> None:
     config = WgmmaConfig(
         (128, 128, 64), 2, 2, persistent_ctas=2, overlap_epilogue=True, cluster=(2, 1)

@@ -37,6 +37,9 @@ from lego_mlir.kernels.gemm.wgmma import registers
 _ONE_CTA_BYTES = 117 * KIB
 """Shared memory of a CTA that has a multiprocessor to itself: more than half of its 228 KiB."""
 
+_MAX_CLUSTER_SLICES = 8
+"""The CTAs of a cluster that every GPU with clusters takes (PTX ISA, cluster_dim)."""
+
 _BARRIER_BYTES = 1024
 """Shared memory for the ring buffer's barriers, and for aligning what follows them."""
 
@@ -296,9 +299,10 @@ class WgmmaConfig(GemmConfig):
             )
 
     def _check_cluster_slices(self) -> None:
-        if self.split_k not in (2, 4, 8):
+        if self.split_k > _MAX_CLUSTER_SLICES:
             raise LegoError(
-                f"{self}: split_k is 1, 2, 4 or 8", hint="any number with split_k_through='l2'"
+                f"{self}: split_k is at most {_MAX_CLUSTER_SLICES}, the CTAs of a cluster",
+                hint="any number with split_k_through='l2'",
             )
         if self.cluster != (1, 1):
             raise LegoError(

@@ -149,3 +149,7 @@ def test_restricted_tiles_are_restricted_afterwards() -> None:
 
     with pytest.raises(LegoError, match=r"valid where a lego\.restrict or control flow says so"):
         kernel(restricted).compile()
+
+
+def test_an_explanation_says_what_is_sent(rows: lg.Kernel) -> None:
+    assert "256 bytes from every other CTA of the cluster" in rows.explain()
