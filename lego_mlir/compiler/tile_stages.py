@@ -96,9 +96,9 @@ def run_passes(
             if check is not None:
                 check.after(step.__name__, module)
         if passes is PLACING and check is None:
+            module.operation.verify()
             for kernel in kernels:
                 _verify_after("a pass", kernel, placed=True)
-        module.operation.verify()
 
 
 def has_crowds(

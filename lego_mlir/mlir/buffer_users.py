@@ -43,4 +43,4 @@ def ancestor_in(block: Any, op: Any) -> Any:
 def last_inside(op: Any) -> Any:
     """Return the last operation inside of one in the order of the text, itself if there is none."""
     blocks = [block for region in op.regions for block in region.blocks]
-    return last_inside(list(blocks[-1].operations)[-1].operation) if blocks else op
+    return last_inside(blocks[-1].operations[-1].operation) if blocks else op

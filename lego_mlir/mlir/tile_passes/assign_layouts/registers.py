@@ -144,13 +144,19 @@ class _Liveness:
 
     def before(self, block: Any, held: frozenset[Any]) -> frozenset[Any]:
         """Return the tiles that are held before a block, of those that are held behind it."""
+        noted: frozenset[Any] | None = None
         for op in (o.operation for o in reversed(list(block.operations))):
-            self._note(op, held)
-            behind = held - set(op.results)
+            if held is not noted:  # most operations have no tiles
+                self._note(op, held)
+                noted = held
+            held = held.difference(op.results) if any(map(held.__contains__, op.results)) else held
             blocks = [inner for region in op.regions for inner in region.blocks]
             if op.name in _LOOPS:  # what they use of their surroundings is used again
-                behind = self._before_any(blocks, behind)
-            held = self._before_any(blocks, behind).union(*map(self._holders, op.operands))
+                held = self._before_any(blocks, held)
+            held = self._before_any(blocks, held) if blocks else held
+            for operand in op.operands:
+                holders = self._holders(operand)
+                held = held if holders <= held else held | holders
         return held
 
     def _before_any(self, blocks: Iterable[Any], behind: frozenset[Any]) -> frozenset[Any]:

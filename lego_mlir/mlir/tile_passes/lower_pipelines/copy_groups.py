@@ -24,7 +24,6 @@ Source: PTX ISA 9.7.9.25.3 (cp.async.commit_group, cp.async.wait_group).
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -224,6 +223,7 @@ class _Order:
 
     def __init__(self) -> None:
         self._listed: dict[Any, list[Any]] = {}
+        self._places: dict[Any, int] = {}
 
     def next(self, op: Any) -> Any | None:
         """Return the operation behind one in its block."""
@@ -236,7 +236,8 @@ class _Order:
         return listed[at - 1] if at else None
 
     def _find(self, op: Any) -> tuple[list[Any], int]:
-        if op.block not in self._listed:
-            self._listed[op.block] = [each.operation for each in op.block.operations]
-        listed = self._listed[op.block]
-        return listed, bisect_left(listed, True, key=lambda other: not other.is_before_in_block(op))
+        block = op.block
+        if block not in self._listed:
+            self._listed[block] = [each.operation for each in block.operations]
+            self._places |= {each: k for k, each in enumerate(self._listed[block])}
+        return self._listed[block], self._places[op]
