@@ -276,6 +276,8 @@ class Compilation:
     def nvvm(self) -> Any:
         """The module with one gpu.module in the nvvm and llvm dialects."""
         module = self._clone(self.scheduled)
+        with self.context, mlir_errors(self.source):
+            pass_sizes(module, self.source)
         operations = list(operations_in(module.operation))
         drop_targets(operations, self.source)
         target = self.options.target
@@ -287,9 +289,6 @@ class Compilation:
         check_types(operations, self.source)
         check_instructions(operations, target, self.source)
         check_occupancy(operations, self.source)
-        with self.context, mlir_errors(self.source):
-            pass_sizes(module, self.source)
-        operations = list(operations_in(module.operation))
         width = index_bitwidth(module, operations)
         of_launches = launch_attributes(operations)
         exact = self.options.exact_math or is_exact(module, self.source)

@@ -17,6 +17,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import arith, ir, memref
 from lego_mlir.mlir.context import Source
@@ -35,7 +37,7 @@ def checked_table_values(op: Any, source: Source) -> tuple[int, ...]:
     """
     attribute = op.attributes[dialect.VALUES]
     found = tuple(attribute) if isinstance(attribute, ir.DenseI64ArrayAttr) else ()
-    if not found or not all(0 <= n < _MOST for n in found):
+    if not found or min(found) < 0 or max(found) >= _MOST:
         raise source.error(
             f"'{op.name}': the {dialect.VALUES} are {attribute}",
             op.location,
@@ -60,12 +62,16 @@ def lower_tables(module: Any, source: Source) -> dict[Any, tuple[int, ...]]:
     found = [
         op for op in operations_in(module.operation) if op.name in (dialect.TABLE, dialect.PICK)
     ]
+    checked: dict[Any, tuple[int, ...]] = {}
     for op in found:
         if any(True for _ in op.results[0].uses):
             with ir.InsertionPoint(op), op.location:
                 if op.name == dialect.TABLE:
-                    value = _number(op, module, tables, source)
-                    values[value] = checked_table_values(op, source)
+                    given = op.attributes[dialect.VALUES]
+                    if given not in checked:  # roles of a kernel read the same tables
+                        checked[given] = checked_table_values(op, source)
+                    value = _number(op, checked[given], module, tables)
+                    values[value] = checked[given]
                 else:
                     value = _buffer(op, source)
             op.results[0].replace_all_uses_with(value)
@@ -74,9 +80,10 @@ def lower_tables(module: Any, source: Source) -> dict[Any, tuple[int, ...]]:
     return values
 
 
-def _number(op: Any, module: Any, tables: dict[tuple[int, ...], str], source: Source) -> Any:
+def _number(
+    op: Any, values: tuple[int, ...], module: Any, tables: dict[tuple[int, ...], str]
+) -> Any:
     """Build the load of a table's number."""
-    values = checked_table_values(op, source)
     index, i32 = ir.IndexType.get(), ir.IntegerType.get_signless(32)
     if len(set(values)) == 1:
         return arith.ConstantOp(index, values[0]).result
@@ -88,10 +95,7 @@ def _number(op: Any, module: Any, tables: dict[tuple[int, ...], str], source: So
                 name,
                 ir.TypeAttr.get(kind),
                 sym_visibility=ir.StringAttr.get("private"),
-                initial_value=ir.DenseElementsAttr.get(
-                    [ir.IntegerAttr.get(i32, n) for n in values],
-                    ir.RankedTensorType.get([len(values)], i32),
-                ),
+                initial_value=ir.DenseElementsAttr.get(np.array(values, np.int32)),
                 constant=True,
             )
     table = memref.GetGlobalOp(kind, tables[values]).result

@@ -13,10 +13,12 @@ from typing import Any, TypeGuard
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.hardware.limits import MAX_CLUSTER_CTAS, MAX_CTA_DIMS, MAX_GRID_DIMS
 from lego_mlir.index import Expr, Int, Sym, bounds, construct
-from lego_mlir.index.ranges import is_nonnegative, is_positive
+from lego_mlir.index.proofs.prover import is_nonnegative
+from lego_mlir.index.ranges import is_positive
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.launch_sizes.promises import promised
+from lego_mlir.mlir.lowering.indices.counters import counter_range
 
 _AXES = "xyz"
 
@@ -155,7 +157,9 @@ class IndexReader:
             bound = limits[number]
             if bound:
                 return self.symbol(value, "carried", 0, bound - 1)
-        return self._unknown(value, "arg")
+        unknown = self._known[value] = self._unknown(value, "arg")  # what it adds may depend on it
+        found = counter_range(loop, number, self.read, self.is_readable)
+        return unknown if found is None else self.symbol(value, "count", *found)
 
     def _read_choice(self, value: Any, op: Any) -> Int:
         """Read a choice of two values as a symbol with the union of their ranges."""

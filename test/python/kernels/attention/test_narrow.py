@@ -13,7 +13,9 @@ from ptx_mutants import is_caught
 
 from lego_mlir import runtime
 from lego_mlir.artifact import Artifact
+from lego_mlir.compiler.driver import Options
 from lego_mlir.diagnostics import LegoError
+from lego_mlir.hardware.targets import Target
 from lego_mlir.kernels import AttentionConfig, attention
 from lego_mlir.runtime.simulator import Simulator
 
@@ -138,6 +140,15 @@ def test_what_tensors_are_multiplied_by(kept: dict[str, Any], options: dict[str,
     wide = (x.astype(np.float32) * s[..., None, None] for x, s in zip(given, scales, strict=True))
     truth, _ = reference(*(x.astype(np.float16) for x in wide))
     np.testing.assert_allclose(o, truth, atol=NARROW_TOLERANCE[E4M3])
+
+
+def test_registers_of_windows() -> None:
+    """Nothing spills: CTAs count their tiles with 32 bits, although windows vary the number."""
+    kernel = attention(2, 8192, 8192, 8, 256, dtype=E4M3, causal=True, window=1024, target="sm_90a")
+    options = Options(target=Target.parse("sm_90a"), strict=True)
+    compilation = kernel.compilation(options)
+    assert "lego.index_bitwidth = 32" in str(compilation.index.operation)
+    assert compilation.cubin
 
 
 def test_pages_of_a_cache() -> None:
