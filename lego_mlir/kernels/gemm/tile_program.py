@@ -39,7 +39,7 @@ from lego_mlir.frontend import (
     zeros,
 )
 from lego_mlir.hardware.dtypes import ELEMENT_BYTES
-from lego_mlir.hardware.limits import MMA_COLUMNS, WGMMA_ROWS
+from lego_mlir.hardware.limits import MAX_ACCESS_BYTES, MMA_COLUMNS, WGMMA_ROWS
 from lego_mlir.hardware.targets import Target
 from lego_mlir.kernels.gemm.config import GemmConfig
 from lego_mlir.kernels.gemm.kernel import (
@@ -121,11 +121,13 @@ def _store_ring(
     """Return the stages of the ring from which a tile of C is stored, and the parts of the tile.
 
     A part is as wide as a row of the widest swizzle. There is no ring if a CTA has one tile, which
-    fits in shared memory: all its threads then store it at once, sooner than one warp by TMA. Two
-    stages, of narrower parts if need be, are better than one: a part is put while another one is
-    stored. If threads have to store it, its parts are as few as fit.
+    fits in shared memory: all its threads then store it at once, sooner than one warp by TMA, but
+    for a slice of a tile of which each lane would store another row. Two stages, of narrower parts
+    if need be, are better than one: a part is put while another one is stored. If threads have to
+    store it, its parts are as few as fit.
     """
-    if not is_ring and _has_room_for_c(config, problem, target):
+    is_whole = by_threads or config.column_slices == 1 or _stores_sectors(config, problem)
+    if not is_ring and is_whole and _has_room_for_c(config, problem, target):
         return 0, 1
     m, n = config.stored_tile
     free, size = _free_bytes(config, problem, target), ELEMENT_BYTES[problem.out]
@@ -140,6 +142,17 @@ def _store_ring(
         parts *= 2
     most = max(_LEAST_STAGES, min(_STORE_STAGES, parts))
     return max(1, min(most, free // (m * (n // parts) * size))), parts
+
+
+def _stores_sectors(config: WgmmaConfig, problem: Problem) -> bool:
+    """Return whether neighbouring lanes store whole sectors of C, or all of a row of a tile.
+
+    Lanes divide a row's accesses of 16 bytes by powers of two: where their number is odd, each lane
+    stores another row.
+    """
+    m, n = config.stored_tile
+    accesses = (n if problem.c == "row" else m) * ELEMENT_BYTES[problem.out] // MAX_ACCESS_BYTES
+    return accesses <= 1 or accesses % 2 == 0
 
 
 def _has_room_for_c(config: WgmmaConfig, problem: Problem, target: Target) -> bool:

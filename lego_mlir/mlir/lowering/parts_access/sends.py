@@ -1,7 +1,7 @@
 """Lower lego.send_parts to stores into the shared memory of another CTA of the cluster.
 
-    %there = mapa %here, %cta                       the same address in the other CTA
-    st.async [%there], %value, [%barrier_there]     and its bytes count at the barrier there
+    %there = mapa %buffer, %cta                     the buffer's address in the other CTA
+    st.async [%there + offset], %value, [%barrier_there]   the bytes count at the barrier there
     mbarrier.arrive [%barrier_there]                of an exchange in a loop
 
 The instructions are PTX: MLIR has no operation for them.
@@ -49,14 +49,13 @@ def send(
         raise LegoError(f"the layout '{memory.layout}' does not have all elements that are sent")
     lanes = lanes_of(parts)
     signal = _in_cta(_beyond(_address(barrier), slot, _MBARRIER_BYTES), cta)
-    start = _address(memory.flat)
+    start = _in_cta(_address(memory.flat), cta)
     for group in plan.groups.values():
         for access in group:
             sent = [lanes[registers[0]] for registers in access.lanes]
             (value,) = grouped(sent, [plan.unit(access)])
             words = _words(value, len(sent), size)
-            target = _in_cta(_beyond(start, plan.offset(access), size), cta)
-            _store(target, words, signal, size)
+            _store(_beyond(start, plan.offset(access), size), words, signal, size)
 
 
 def arrive(barrier: Any, cta: Any, slot: Any | None = None) -> None:

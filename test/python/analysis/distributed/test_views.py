@@ -30,7 +30,7 @@ from lego_mlir.analysis.distributed import (
     unsqueezed,
     wgmma_accumulator,
 )
-from lego_mlir.analysis.distributed.slices import slice_of_cta, slice_registers
+from lego_mlir.analysis.distributed.slices import slice_of_cta, slice_registers, stacked
 from lego_mlir.diagnostics import LegoError
 
 
@@ -192,6 +192,21 @@ def test_errors() -> None:
     )
     with pytest.raises(LegoError, match="would cut 3 registers, which hold elements 2 apart"):
         reshaped(whole, (6, 4))
+
+
+@given(any_layouts(), st.data(), st.integers(2, 5))
+@settings(max_examples=30)
+def test_every_thread_holds_its_part_of_stacked_slices(
+    layout: DistributedLayout, data: st.DataObject, count: int
+) -> None:
+    dim = data.draw(st.integers(0, layout.rank - 1))
+    whole = stacked(layout, dim, count)
+    assert whole.shape[dim] == count * layout.shape[dim]
+    assert block(whole, layout.shape) == layout
+    x = tile(whole)
+    registers = held(whole, x).reshape(*whole.sizes[:3], count, -1)
+    for number, part in enumerate(np.split(x, count, dim)):
+        assert np.array_equal(registers[..., number, :], held(layout, part))
 
 
 @given(st.sampled_from([1, 2, 4, 8]), st.sampled_from([1, 2, 6]), st.sampled_from([64, 512, 1000]))

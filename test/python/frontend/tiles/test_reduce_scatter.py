@@ -153,3 +153,30 @@ def test_restricted_tiles_are_restricted_afterwards() -> None:
 
 def test_an_explanation_says_what_is_sent(rows: lg.Kernel) -> None:
     assert "256 bytes from every other CTA of the cluster" in rows.explain()
+
+
+def test_roles_of_ctas_that_meet_in_a_loop() -> None:
+    """Rings run on while consumers of two CTAs exchange what they have multiplied."""
+    m, n, k = 128, 64, 256
+    kinds = lg.Tensor["f16", (m, k), 16], lg.Tensor["f16", (k, n), 16], lg.Tensor["f16", (m, n), 16]
+    a_kind, b_kind, c_kind = kinds
+    params = {"ctas": 0, "stages": 2, "overlap_epilogue": 0}
+
+    @lg.kernel(grid=2, warps=4, cluster=2, own_programs=True, schedule="persistent", params=params)
+    def gemm(a: a_kind, b: b_kind, c: c_kind):  # type: ignore[valid-type]
+        rank = lg.cta_rank()
+        for i in lg.loop(m // 64):
+
+            @lg.fold(2, lg.zeros((64, n), "f32"))
+            def part(step, part):  # type: ignore[no-untyped-def]
+                x, y = a.tile(64, 64)[i, rank * 2 + step], b.tile(64, n)[rank * 2 + step, 0]  # noqa: B023
+                return lg.dot(x, y, part)
+
+            c.tile(64, n // 2)[i, rank] = lg.reduce_scatter(part).to("f16")
+
+    a, b = drawn("float16", m, k), drawn("float16", k, n)
+    lines = gemm.check_each_step(a, b, np.zeros((m, n), np.float16))
+    assert "the schedule: every element is the same" in lines
+    *_, c = run(gemm, a, b, np.zeros((m, n), np.float16))
+    expected = a.astype(np.float32) @ b.astype(np.float32)
+    np.testing.assert_allclose(c.astype(np.float32), expected, atol=5e-2)
