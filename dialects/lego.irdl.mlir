@@ -84,7 +84,7 @@ irdl.dialect @lego {
 
   // A buffer that holds a layout's elements, of type memref<?xT, space>. Inside a gpu.launch with the
   // workgroup address space it is shared memory. `lego.alignment = 1024 : i64` aligns it to so many
-  // bytes; only dynamic shared memory, which a schedule's pack_shared makes, can be aligned so.
+  // bytes; static shared memory is aligned to 128 at most, that of kernels on tiles to any number.
   irdl.operation @alloc {
     %memref = irdl.base "!builtin.memref"
     %layout = irdl.base @lego::@layout
@@ -97,9 +97,6 @@ irdl.dialect @lego {
   // With `slice = array<i64: ...>`, which lists the dimensions that are whole, the value is a
   // vector of their sizes, and only the other dimensions have an index. What partial tiles pad
   // reads as 0, or as the attribute `other`, of the element's type.
-  //
-  // `shared`, a layout of those sizes, is the vector's shared-memory layout if a schedule moves it
-  // there.
   //
   // The unit attribute `streamed` says that the elements, in global memory, are read once: loads of 16
   // bytes leave nothing in the L1 cache, and bring 256 bytes into the L2 cache.
@@ -121,12 +118,7 @@ irdl.dialect @lego {
 
   // Stores an element at a logical index.  operands: one index a dimension, symbols
   //
-  // With `slice` it stores a vector, as above. Where partial tiles pad, nothing is written. With the
-  // unit attribute `within`, which only schedules lower, two more operands bound the rows of the
-  // tensor that are written: the first inclusive, the second exclusive.
-  //
-  // The unit attribute `by_threads` makes the threads of a CTA store a tile that has `shared`, and not
-  // TMA, which takes only tensors whose rows begin at multiples of 16 bytes.
+  // With `slice` it stores a vector, as above. Where partial tiles pad, nothing is written.
   //
   // The unit attribute `exclusive` promises that no two threads update the same element.
   //
@@ -177,19 +169,6 @@ irdl.dialect @lego {
     %memref = irdl.base "!builtin.memref"
     irdl.operands(number: %index, buffers: variadic %memref)
     irdl.results(buffer: %memref)
-  }
-
-  // Adds up a tile over the CTAs of a cluster. Each CTA keeps one slice of the columns, that of its
-  // rank. A schedule makes it; a later step lowers it to writes into the other CTAs' shared memory.
-  // The layout maps (slice, column of the slice) to the tile's column.
-  irdl.operation @reduce_scatter_columns {
-    %accumulator = irdl.base "!builtin.vector"
-    %index = irdl.is index
-    %own = irdl.base "!builtin.vector"
-    %layout = irdl.base @lego::@layout
-    irdl.operands(accumulator: %accumulator, rank: %index)
-    irdl.results(own: %own)
-    irdl.attributes {"layout" = %layout}
   }
 
   // Fails the compilation unless the layout is proven to have a property, which is a unit

@@ -1,9 +1,10 @@
 // The transform operations on tiles and layouts from which a schedule is composed.
 //
-// They belong into a schedule's named sequence @__transform_tiles, which runs on the module while
-// tiles are still read and written through layouts. Their implementations are in the Python modules
-// lego_mlir/mlir/transforms/NAME.py, with the IR before and after. A number such as `depth` is an
-// attribute, {depth = 3 : i64}, or an operand that is a parameter of that name.
+// The first ones belong into a schedule's named sequence @__transform_tiles, which runs on the module
+// while memory is still read and written through layouts, or @__transform_main, which runs after that.
+// Their implementations are in the Python modules lego_mlir/mlir/transforms/NAME.py, with the IR before
+// and after. A number such as `depth` is an attribute, {depth = 3 : i64}, or an operand that is a
+// parameter of that name.
 //
 // IRDL names have no dots, so the namespace is transform_lego. Upstream mlir-opt loads this file too:
 //   mlir-opt --irdl-file=transform_lego.irdl.mlir
@@ -27,15 +28,6 @@ irdl.dialect @transform_lego {
     irdl.attributes {"name" = %name}
   }
 
-  // Gives contractions of tiles `lego.warps`, their operands and results `shared`, and CTAs of one
-  // thread the threads of these warps, where the program gives none: `warps_down` by `warps_across`
-  // warps for mma.sync, or `warpgroups` for wgmma.
-  irdl.operation @choose_layouts {
-    %op = irdl.is !transform.any_op
-    %param = irdl.is !transform.param<i64>
-    irdl.operands(contractions: %op, parameters: variadic %param)
-  }
-
   // Loads the fragments for the first mmas of a loop's body at the end of the previous iteration.
   irdl.operation @prefetch_fragments {
     %op = irdl.is !transform.any_op
@@ -54,49 +46,6 @@ irdl.dialect @transform_lego {
     %op = irdl.is !transform.any_op
     %param = irdl.is !transform.param<i64>
     irdl.operands(loops: %op, parameters: variadic %param)
-  }
-
-  // Packs the shared memory of a kernel into one dynamic buffer, in which allocations that are not
-  // live at the same time overlap. It has at least `min_shared_bytes` bytes. The launch is replaced:
-  // use the result from here on.
-  irdl.operation @pack_shared {
-    %op = irdl.is !transform.any_op
-    %param = irdl.is !transform.param<i64>
-    irdl.operands(kernels: %op, parameters: variadic %param)
-    irdl.results(packed: %op)
-  }
-
-  // Divides the K loop of an output tile among `split_k` CTAs of a cluster, which then reduce their
-  // accumulators; each keeps a slice of the columns. With `over_ring` = 1 the reduction reuses the
-  // ring buffer's shared memory.
-  irdl.operation @split_k {
-    %op = irdl.is !transform.any_op
-    %param = irdl.is !transform.param<i64>
-    irdl.operands(kernels: %op, parameters: variadic %param)
-  }
-
-  // Moves the kernel's loads of tiles to a producer warpgroup, with a ring buffer of `stages` stages
-  // before the consumers. Threads accumulate the sums of every `promote` iterations, if not 0. `pdl`
-  // is 0 or 1; `producer_registers` and `consumer_registers` are operands of setmaxnreg, or 0.
-  irdl.operation @specialize_warps {
-    %op = irdl.is !transform.any_op
-    %param = irdl.is !transform.param<i64>
-    irdl.operands(kernels: %op, parameters: variadic %param)
-  }
-
-  // Replaces copies of tiles from global to shared memory by TMA loads. These bring `l2_promotion`
-  // bytes into the L2 cache at least: 64, 128 or 256; 0 for a choice by the tensor's strides.
-  irdl.operation @copies_to_tma {
-    %op = irdl.is !transform.any_op
-    %param = irdl.is !transform.param<i64>
-    irdl.operands(kernels: %op, parameters: variadic %param)
-  }
-
-  // Lowers contractions of tiles in shared memory to wgmma, and distributes the operations on their
-  // results over the threads.
-  irdl.operation @contract_to_wgmma {
-    %op = irdl.is !transform.any_op
-    irdl.operands(contracts: %op)
   }
 
   // Lets exponentials of loops begin before the votes that may change them: those of `speculated`

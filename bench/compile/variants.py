@@ -38,7 +38,7 @@ VARIANTS: Mapping[str, tuple[str, tuple[Any, ...], Mapping[str, Any]]] = {
     "f16_64x4096x4096": ("matmul", (64, 4096, 4096, "f16"), {}),
     "f16_128x7168x16384": ("matmul", (128, 7168, 16384, "f16"), {}),
     "e4m3_4096_nt": ("matmul", (4096, 4096, 4096, "f8E4M3FN"), {"b": (4096, 4096)}),
-    "f16_4096_hmma": ("matmul", (4096, 4096, 4096, "f16"), {"schedule": "hmma"}),
+    "f16_4096_cp_async": ("matmul", (4096, 4096, 4096, "f16"), {"schedule": "cp_async"}),
     "attention_128": ("attention", (2, 8192, 8192, 16, 128), {}),
     "attention_128_causal": ("attention", (2, 8192, 8192, 16, 128), {"causal": True}),
     "attention_64_causal": ("attention", (2, 8192, 8192, 32, 64), {"causal": True}),

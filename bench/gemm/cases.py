@@ -130,12 +130,12 @@ CASES = (
     gemm_case(4096, 4096, 4096, "f8E5M2", "NT"),
     *(gemm_case(n, n, n, "i8", "NT") for n in (1024, 2048, 4096, 8192)),
     *(
-        gemm_case(n, n, n, "f16", t, variant="hmma")
+        gemm_case(n, n, n, "f16", t, variant="cp_async")
         for n in (512, 1024, 2048, 4096, 8192)
         for t in TRANSPOSES
     ),
     *(
-        gemm_case(4096, 4096, 4096, dtype, "NT", variant="hmma")
+        gemm_case(4096, 4096, 4096, dtype, "NT", variant="cp_async")
         for dtype in ("bf16", "i8")  # for fp8 Hopper has only wgmma; ptxas emulates mma.sync
     ),
 )

@@ -26,7 +26,7 @@ class SmallGemm:
         dtype: element type of A and B.
         orders: memory orders of A, B and C.
         config: the fields of a `WgmmaConfig`, or with `warps` of a `GemvConfig`; if empty, the
-            schedule is `hmma` with the library's config.
+            schedule is `cp_async` with the library's config.
         promote: as `lego_mlir.kernels.gemm.matmul` takes it.
     """
 
@@ -57,7 +57,7 @@ class SmallGemm:
             b=layout_of(b, k, n),
             c=layout_of(c, m, n),
             config=kind(**self.config) if self.config else None,
-            schedule=None if self.config else "hmma",
+            schedule=None if self.config else "cp_async",
             target=target,
             promote=self.promote,
         )
@@ -131,12 +131,12 @@ SMALL = {
     "e5m2_split_k": SmallGemm((64, 128, 512), "f8E5M2", _NT, _wgmma(_BYTES, split_k=2)),
     "i8": SmallGemm((128, 128, 640), "i8", _NT, _wgmma(_BYTES)),
     "i8_persistent": SmallGemm((256, 128, 640), "i8", _NT, _wgmma(_BYTES, persistent_ctas=3)),
-    "hmma": SmallGemm((128, 96, 256)),
-    "hmma_columns": SmallGemm((128, 96, 256), orders=("col", "col", "row")),
-    "hmma_i8": SmallGemm((128, 64, 256), "i8", _NT),
-    "hmma_8_bytes": SmallGemm((68, 68, 204)),
-    "hmma_4_bytes": SmallGemm((66, 66, 198)),
-    "hmma_elements": SmallGemm((65, 67, 133)),
+    "mma": SmallGemm((128, 96, 256)),
+    "mma_columns": SmallGemm((128, 96, 256), orders=("col", "col", "row")),
+    "mma_i8": SmallGemm((128, 64, 256), "i8", _NT),
+    "mma_8_bytes": SmallGemm((68, 68, 204)),
+    "mma_4_bytes": SmallGemm((66, 66, 198)),
+    "mma_elements": SmallGemm((65, 67, 133)),
 }
 """The cases: configs of TMA and `wgmma`, then `mma.sync` and the widths of its copies."""
 

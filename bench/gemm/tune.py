@@ -1,6 +1,6 @@
 """The config search: many kernels for one GEMM, measured side by side.
 
-    python -m bench tune build DIR --shapes 4096 64x4096x4096 --transposes NN,NT --schedule hmma
+    python -m bench tune build DIR --shapes 4096 64x4096x4096 --transposes NN,NT --schedule cp_async
     python -m bench run DIR -o FILE.jsonl                  on the machine with the GPU
     python -m bench tune write FILE.jsonl                  enter the best into the library's table
 

@@ -25,6 +25,14 @@ _NAMES = {
 }
 """Whole strings: kinds of references, keys of a result or config, peers, alternatives."""
 
+_SCHEDULES = {"wgmma": "persistent", "hmma": "cp_async"}
+"""Those of GEMMs, as a schedule or a case's variant."""
+
+_OF_SCHEDULES = {"schedule", "variant"}
+
+_CASE = re.compile(r"_hmma$")
+"""The schedule in the name of a GEMM's case, or of a kernel that is compiled for its times."""
+
 _CONFIG = re.compile(r"tile \d+×\d+×\d+, ")
 _CONFIG_FIELDS = (
     (re.compile(r"(?<!raster )\bgroup (\d+)"), r"raster group \1"),
@@ -41,7 +49,8 @@ def with_current_names(data: Any) -> Any:
     """Return JSON data with every old name in it, key or value, replaced by the current one."""
     match data:
         case dict():
-            return {_current(key): with_current_names(value) for key, value in data.items()}
+            named = {_current(key): with_current_names(value) for key, value in data.items()}
+            return named | {key: current_schedule(named[key]) for key in _OF_SCHEDULES & set(named)}
         case list():
             return [with_current_names(value) for value in data]
         case str():
@@ -50,9 +59,14 @@ def with_current_names(data: Any) -> Any:
             return data
 
 
+def current_schedule(name: Any) -> Any:
+    """Return the current name of a schedule; anything else is itself."""
+    return _SCHEDULES.get(name, name) if isinstance(name, str) else name
+
+
 def _current(text: str) -> str:
     if _CONFIG.match(text):
         for pattern, replacement in _CONFIG_FIELDS:
             text = pattern.sub(replacement, text)
         return text
-    return _NAMES.get(text, text)
+    return _NAMES.get(text, _CASE.sub("_cp_async", text))

@@ -26,9 +26,6 @@ MANIFEST = "sample.json"
 CHOICE = "choice"
 """The name of the library's own choice among the candidates."""
 
-_NOT_ON_TILES = {"persistent": "wgmma", "cp_async": "hmma"}
-"""The schedules of programs on tiles, with those that have the same configs and the same model."""
-
 
 @dataclass(frozen=True, slots=True)
 class Job:
@@ -131,7 +128,7 @@ def _compiled(job: Job) -> dict[str, Any]:
     except LegoError as e:
         return {"error": e.message}
     entry: dict[str, Any] = {
-        "schedule": _NOT_ON_TILES.get(kernel.schedule, kernel.schedule),
+        "schedule": kernel.schedule,
         "choice_s": round(chosen - start, 4),
         "compile_s": round(compiled - chosen, 4),
         "config": None if job.config is None else asdict(job.config),

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from bench.gemm.cases import CUBLAS
 from bench.gemm.references import GemmReference
+from bench.report.old_names import current_schedule
 from bench.sample.families import Family
 from lego_mlir.hardware.specs import GpuSpec
 from lego_mlir.kernels.gemm.config import GemmConfig
@@ -75,7 +76,8 @@ def _sample(result: dict[str, Any], gpu: GpuSpec, family: Family) -> Sample | No
     configs, us = [], []
     for candidate in result["candidates"]:
         entry, time = candidate["config"], result["us"].get(candidate["name"])
-        if entry and candidate["schedule"] == family.schedule and time is not None:
+        schedule = current_schedule(candidate["schedule"])
+        if entry and schedule == family.schedule and time is not None:
             values = {n: tuple(x) if isinstance(x, list) else x for n, x in entry.items()}
             configs.append(family.config(**values))
             us.append(time)

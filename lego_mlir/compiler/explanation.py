@@ -10,7 +10,7 @@ def explain(compilation: Compilation) -> str:
     """Compile to machine code and return a description of the result, one item a line.
 
         target     sm_90a
-        schedule   wgmma
+        schedule   persistent
           stages = 4
           cluster = 2, given
         workspace  packed  f16 512×64, 65536 bytes

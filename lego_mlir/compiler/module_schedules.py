@@ -5,7 +5,7 @@ the hardware in different ways:
 
     gpu.launch blocks(...) threads(...) {
       ...
-    } {lego.schedule = "wgmma", lego.params = {stages = 3 : i64}}
+    } {lego.schedule = "persistent", lego.params = {stages = 3 : i64}}
 
 The module's schedule is then that of the other launches; if no launch names one, it gets the whole
 module.

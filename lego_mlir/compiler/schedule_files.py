@@ -13,6 +13,10 @@ PLACED = "__transform_placed"
 """The named sequence that runs on kernels on tiles when all tiles have layouts."""
 
 
+_RENAMED = {"hmma": "cp_async", "wgmma": "persistent"}
+"""Schedules of earlier versions, and those that do what they did."""
+
+
 def names() -> list[str]:
     """Return the schedules that ship with the package."""
     return sorted(path.stem for path in data.transforms().glob("*.mlir"))
@@ -36,6 +40,10 @@ def read(schedule: str) -> Source:
     if not isinstance(schedule, str | os.PathLike):
         raise LegoError(
             f"{schedule!r} is no schedule", hint=f"give a file, or one of: {', '.join(names())}"
+        )
+    if schedule in _RENAMED:
+        raise LegoError(
+            f"there is no schedule '{schedule}'", hint=f"it is '{_RENAMED[str(schedule)]}' now"
         )
     shipped = data.transforms() / f"{schedule}.mlir"
     path = shipped if schedule in names() else Path(schedule)

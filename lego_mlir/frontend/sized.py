@@ -109,7 +109,7 @@ def pick(
         flat = [_flat(tensor.memref, kind, trace) for tensor in tensors]
         buffer = dialect.pick(kind, as_index(number, trace).ssa, flat, trace.here())
     if isinstance(layout, SizedLayout):
-        return TensorValue("picked", buffer, dtype, layout.layout, trace, None, layout.sizes)
+        return TensorValue("picked", buffer, dtype, layout.layout, trace, layout.sizes)
     return TensorValue("picked", buffer, dtype, layout, trace)
 
 

@@ -11,7 +11,6 @@ from lego_mlir.algebra.sizes import sizes_text
 from lego_mlir.algebra.slices import Slice
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.frontend.dtypes import is_unsigned, mlir_element
-from lego_mlir.frontend.operators import Operand
 from lego_mlir.frontend.tiles import memory
 from lego_mlir.frontend.tiles.sizes import BoundedSize
 from lego_mlir.frontend.trace import Trace
@@ -30,16 +29,13 @@ class TensorValue:
     """
 
     __slots__ = (
-        "_by_threads",
         "_dtype",
         "_is_exclusive",
         "_is_streamed",
         "_layout",
         "_memref",
         "_name",
-        "_rows",
         "_sizes",
-        "_staging",
         "_trace",
     )
 
@@ -50,21 +46,16 @@ class TensorValue:
         dtype: str,
         layout: Layout,
         trace: Trace,
-        staging: Layout | None = None,
         sizes: tuple[Value, ...] = (),
-        rows: tuple[Value, Value] | None = None,
     ) -> None:
         self._name = name
         self._memref = memref
         self._dtype = dtype
         self._layout = layout
         self._trace = trace
-        self._staging = staging
         self._sizes = sizes
-        self._rows = rows
         self._is_exclusive = False
         self._is_streamed = False
-        self._by_threads = False
 
     @property
     def dtype(self) -> str:
@@ -132,14 +123,9 @@ class TensorValue:
             return
         unsigned = is_unsigned(self._dtype)
         stored = as_value(value, self._kind(piece), self._trace, unsigned=unsigned)
-        operands = self._indices(piece) + [row.ssa for row in self._rows or ()]
-        attributes = self._attributes(
-            piece,
-            exclusive=self._is_exclusive,
-            within=self._rows is not None,
-            by_threads=self._by_threads,
-        )
-        dialect.store(stored.ssa, self._memref, operands, attributes, self._trace.here())
+        indices = self._indices(piece)
+        attributes = self._attributes(piece, exclusive=self._is_exclusive)
+        dialect.store(stored.ssa, self._memref, indices, attributes, self._trace.here())
 
     def tile(self, *sizes: int) -> memory.TileGrid:
         """Return the last dimensions as a grid of tiles: `x.tile(128, 64)[m, k]` is one of them.
@@ -179,7 +165,7 @@ class TensorValue:
             memory.scatter(self, index, value, kind)
             return None
         piece = self.piece(index)
-        if piece.shape or self._rows is not None:
+        if piece.shape:
             raise self._trace.error(
                 f"an atomic update of tensor '{self._name}' is of one element",
                 hint="name every dimension's index, and update the elements one by one",
@@ -208,14 +194,9 @@ class TensorValue:
         """Return the same memory, indexed through another layout of as many elements.
 
         Raises:
-            LegoError: it has another size, or only some rows of this one are written.
+            LegoError: it has another size.
         """
         self._trace.check_layout(layout)
-        if self._rows is not None:
-            raise self._trace.error(
-                f"a view of tensor '{self._name}' does not know the rows that are written",
-                hint="first the view, then its rows: t.view(layout).rows(first, last)",
-            )
         layout, known = self._trace.sized(layout)
         if _without_divisors(layout.size) != _without_divisors(self._layout.size):
             raise self._trace.error(
@@ -277,22 +258,6 @@ class TensorValue:
             return self._with(layout=layout)
         return self.view(layout)  # further sizes that the launch knows
 
-    def staged(self, layout: Layout, *, by_threads: bool = False) -> TensorValue:
-        """Return the same tensor, whose tiles a schedule copies through shared memory.
-
-        Where `t.staged(layout)[m, k, :, :]` is read or written, the block's threads bring the tile
-        in or out together, and meanwhile it lies in shared memory in this layout. Without such a
-        schedule it changes nothing.
-
-        Args:
-            layout: of a tile in shared memory; its dimensions are the tile's, or divide them: then
-                so much of the tile at a time, where the schedule can do that.
-            by_threads: threads store the tiles that are written, also where TMA could. TMA takes
-                only tensors whose rows begin at multiples of 16 bytes.
-        """
-        self._trace.check_layout(layout)
-        return self._with(staging=layout, by_threads=by_threads)
-
     def exclusive(self) -> TensorValue:
         """Return the same tensor, with the promise that no two threads update one element.
 
@@ -317,17 +282,6 @@ class TensorValue:
                 hint="leave it out: in a kernel on tiles the compiler chooses the loads",
             )
         return self._with(is_streamed=True)
-
-    def rows(self, first: Operand, last: Operand) -> TensorValue:
-        """Return the same tensor; stores of tiles to it write only some rows.
-
-        A schedule sees to it: without one it is an error.
-
-        Args:
-            first: the first row that is written, of the tensor's first dimension.
-            last: where they end, exclusive.
-        """
-        return self._with(rows=(as_index(first, self._trace), as_index(last, self._trace)))
 
     def _with(self, **changes: Any) -> TensorValue:
         """Return the same tensor with these attributes replaced."""
@@ -387,24 +341,7 @@ class TensorValue:
         """Return the attributes of a load or store of a slice; `units` are unit attributes."""
         layout = self.layout_attribute
         whole = [k for k, i in enumerate(piece.index) if i is None]
-        shared = None if self._staging is None else self._staged(self._staging, piece)
-        return dialect.access_attributes(layout, whole, shared, **units)
-
-    def _staged(self, layout: Layout, piece: Slice) -> Any:
-        """Return the attribute of a tile's layout in shared memory."""
-        pairs = zip(piece.shape, layout.dims, strict=False)
-        divides = all(
-            n == d or (isinstance(n, int) and isinstance(d, int) and n % d == 0) for n, d in pairs
-        )
-        if layout.rank != len(piece.shape) or not divides:
-            tile, dims = (sizes_text(sizes) for sizes in (piece.shape, layout.dims))
-            raise self._trace.error(
-                f"tensor '{self._name}' is staged in tiles of sizes {dims}, but accessed in "
-                + (f"tiles of sizes {tile}" if piece.shape else "single elements"),
-                hint="the layout of a tile in shared memory has the tile's dimensions, or such as "
-                "divide them",
-            )
-        return self._trace.layout(layout)
+        return dialect.access_attributes(layout, whole, **units)
 
     def _indices(self, piece: Slice) -> list[Any]:
         indices = [as_index(i, self._trace) for i in piece.index if i is not None]

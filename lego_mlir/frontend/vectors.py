@@ -1,18 +1,16 @@
-"""Whole tiles: what a CTA computes on them together."""
+"""Vectors, which one thread holds, and the dot of vectors or of tiles."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-from lego_mlir.algebra import Layout
 from lego_mlir.frontend.casts import element_type
 from lego_mlir.frontend.dtypes import is_unsigned
 from lego_mlir.frontend.tiles.creation import checked_tile, zeros
 from lego_mlir.frontend.tiles.creation import dot as tile_dot
 from lego_mlir.frontend.trace import Trace, current
 from lego_mlir.frontend.values import Value
-from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.dialect.tile_operations import DOT_INSTRUCTIONS, DotInstruction
 
@@ -57,19 +55,15 @@ def dot(
     y: Value,
     total: Value | None = None,
     *,
-    warps: Layout | None = None,
     instruction: DotInstruction | None = None,
 ) -> Value:
     """Return the matrix multiplication of two tiles plus an accumulator, `total + x @ y`.
 
     Args:
-        x: a tile, or in a kernel with a schedule a vector, m×k.
+        x: a tile, or in a kernel of threads a vector, m×k.
         y: a tile or vector, k×n, of the same element type.
         total: a tile or vector, m×n, of the accumulator's type; without it zeros, of f32
             for floating point and of i32 for integers.
-        warps: from the number of a warp to its warp tile, a layout of two dimensions:
-            OrderBy(Row(2, 4)) gives eight warps two tiles down and four across. It is what a
-            schedule distributes the GEMM by.
         instruction: of tiles, what multiplies them: `wgmma` or `mma.sync`. By default what costs
             less.
 
@@ -81,14 +75,10 @@ def dot(
         raise trace.error(
             f"'dot' of instruction = {instruction!r}",
             hint="in a kernel on tiles one of "
-            f"{', '.join(map(repr, DOT_INSTRUCTIONS))}; in others the schedule chooses",
+            f"{', '.join(map(repr, DOT_INSTRUCTIONS))}; in a kernel of threads each thread "
+            "multiplies its own vectors",
         )
     if trace.warps is not None:
-        if warps is not None:
-            raise trace.error(
-                "'dot' of tiles has no layout of warps",
-                hint="lg.convert(tile, layout) says where elements lie",
-            )
         x, y = (checked_tile(tile, trace, "dot") for tile in (x, y))
         given = None if total is None else checked_tile(total, trace, "dot")
         _check_signed(x, y, trace)
@@ -114,8 +104,6 @@ def dot(
         ),
         "kind": ir.Attribute.parse("#vector.kind<add>"),
     }
-    if warps is not None:
-        attributes[dialect.WARPS] = _warps(warps, (m, n), trace)
     operands = [x.ssa, y.ssa, total.ssa]
     (result,) = trace.create("vector.contract", [kind], operands, **attributes)
     return Value(result, trace)
@@ -139,17 +127,3 @@ def _shape(x: Any, y: Any, trace: Trace) -> tuple[int, int]:
             hint="the columns of the first are the rows of the second, of one element type",
         )
     return a.shape[0], b.shape[1]
-
-
-def _warps(layout: Layout, shape: tuple[int, int], trace: Trace) -> Any:
-    """Return the attribute of a layout that distributes a dot of these sizes among warps."""
-    dims = layout.dims
-    sizes = [d for d in dims if isinstance(d, int)]
-    if len(dims) != 2 or len(sizes) != 2 or any(n % d for n, d in zip(shape, sizes, strict=True)):
-        raise trace.error(
-            f"the layout '{layout}' does not divide a GEMM of size {shape[0]}×{shape[1]} "
-            "among warps",
-            hint="it has two dimensions, and the number of warp tiles down and across divides the "
-            "size: OrderBy(Row(2, 4))",
-        )
-    return trace.layout(layout)

@@ -6,13 +6,11 @@
 // RUN: not %legoc %t.kind.mlir 2>&1 | FileCheck %s --check-prefix=NO-KIND
 // RUN: sed -e 's/f32/f8E5M2/g' %s > %t.type.mlir
 // RUN: not %legoc %t.type.mlir 2>&1 | FileCheck %s --check-prefix=NO-TYPE
-// RUN: not %legoc %s --schedule=wgmma 2>&1 | FileCheck %s --check-prefix=SCHEDULED
 
 // NO-KIND: {{[0-9]+:[0-9]+}}: error: 'lego.atomic': there is no atomic update 'sub'
 // NO-KIND: hint: there are: add, max
 // NO-TYPE: error: 'lego.atomic': an atomic update of f8E5M2
 // NO-TYPE: hint: a GPU updates numbers of 16, 32 and 64 bits
-// SCHEDULED: error: 'lego.atomic' in a kernel whose tiles a schedule gives to threads
 
 #H = #lego.layout<"OrderBy(Col(4, 8))">
 #P = #lego.layout<"OrderBy(Row(30)).TileBy([8], [4])">

@@ -39,9 +39,6 @@ func.func @every_operation(%buffer: memref<?xf32>, %M: index, %i: index, %j: ind
   %entry = "lego.table"(%i) {values = array<i64: 3, 1, 4>} : (index) -> index
   // CHECK: "lego.pick"({{.*}}) : (index, memref<?xf32>, memref<?xf32>) -> memref<?xf32>
   %one = "lego.pick"(%i, %buffer, %buffer) : (index, memref<?xf32>, memref<?xf32>) -> memref<?xf32>
-  // CHECK: "lego.reduce_scatter_columns"({{.*}}) {{.*}} : (vector<64xf32>, index) -> vector<32xf32>
-  %own = "lego.reduce_scatter_columns"(%row_of_64, %i) {layout = #lego.layout<"OrderBy(Row(2, 32))">}
-      : (vector<64xf32>, index) -> vector<32xf32>
   // CHECK: %[[MAP:.*]] = "lego.tensor_map"({{.*}}) {{.*}} : (memref<?xf32>) -> !llvm.ptr
   %map = "lego.tensor_map"(%buffer) {layout = #A, shape = array<i64: 64, 8>,
       strides = array<i64: 256>, box = array<i64: 32, 8>, swizzle = 128 : i64,

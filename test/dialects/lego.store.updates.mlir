@@ -2,16 +2,24 @@
 // RUN: not %legoc %s 2>&1 | FileCheck %s
 // RUN: sed -e 's/%c5, %bx)/%lane, %bx)/' %s > %t.own.mlir
 // RUN: %legoc %t.own.mlir | FileCheck %s --check-prefix=OWN
-// RUN: sed -e 's/#H}/#H, exclusive}/' %s > %t.promised.mlir
+// RUN: sed -e '/"lego.store/s/#H}/#H, exclusive}/' %s > %t.promised.mlir
 // RUN: %legoc %t.promised.mlir | FileCheck %s --check-prefix=OWN
-// RUN: sed -e 's/#H}/#H, kind = "add"}/' %s > %t.kind.mlir
+// RUN: sed -e '/"lego.store/s/#H}/#H, kind = "add"}/' %s > %t.kind.mlir
 // RUN: not %legoc %t.kind.mlir 2>&1 | FileCheck %s --check-prefix=KIND
+// RUN: sed -e '/"lego.load/s/#H}/#H, shared = #H}/' %t.own.mlir > %t.shared.mlir
+// RUN: not %legoc %t.shared.mlir 2>&1 | FileCheck %s --check-prefix=SHARED
+// RUN: sed -e '/"lego.store/s/#H}/#H, within}/' %t.own.mlir > %t.within.mlir
+// RUN: not %legoc %t.within.mlir 2>&1 | FileCheck %s --check-prefix=WITHIN
 
 // CHECK: lego.store.updates.mlir:{{[0-9]+}}:5: error: several threads update the same element of a tensor here, and what one of them writes is lost
 // CHECK: hint: '"lego.atomic"(%value, %tensor, ...) {layout = ..., kind = "add"}' updates it whole
 // OWN: memref.store
 // KIND: error: 'lego.store' with 'kind' is of no tile that threads hold
 // KIND: hint: lego.atomic updates an element
+// SHARED: error: 'lego.load' has no attribute 'shared'
+// SHARED: hint: where a tile lies in shared memory is part of its type: lego.convert it to tensor<64x64xf16, #lego.shared<"...">>
+// WITHIN: error: 'lego.store' has no attribute 'within'
+// WITHIN: hint: it has layout, slice, exclusive, kind
 
 #H = #lego.layout<"OrderBy(Row(32, 8))">
 

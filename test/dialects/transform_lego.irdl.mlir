@@ -2,7 +2,7 @@
 // verify and print back.
 // REQUIRES: mlir-opt
 // RUN: %mlir-opt --irdl-file=%dialects/transform_lego.irdl.mlir %transforms/cp_async.mlir | FileCheck %s
-// RUN: %mlir-opt --irdl-file=%dialects/transform_lego.irdl.mlir %transforms/wgmma.mlir -o %t
+// RUN: %mlir-opt --irdl-file=%dialects/transform_lego.irdl.mlir %transforms/persistent.mlir -o %t
 // RUN: %mlir-opt --irdl-file=%dialects/transform_lego.irdl.mlir %t | diff %t -
 // RUN: %mlir-opt --irdl-file=%dialects/transform_lego.irdl.mlir --verify-diagnostics %s -o %t
 

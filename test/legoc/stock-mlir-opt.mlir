@@ -2,12 +2,11 @@
 // REQUIRES: mlir-opt
 // RUN: %mlir-opt --irdl-file=%dialects/lego.irdl.mlir %examples/transpose.mlir -o %t
 // RUN: %mlir-opt --irdl-file=%dialects/lego.irdl.mlir %examples/matmul.mlir -o %t
-// RUN: %mlir-opt --irdl-file=%dialects/lego.irdl.mlir %S/../transforms/Inputs/hopper.mlir -o %t
 // RUN: %legoc %examples/transpose.mlir --emit=index | %mlir-opt --irdl-file=%dialects/lego.irdl.mlir | FileCheck %s --check-prefix=INDEX
 // RUN: %legoc %examples/transpose.mlir --emit=nvvm | %mlir-opt --irdl-file=%dialects/lego.irdl.mlir | FileCheck %s --check-prefix=NVVM
 // RUN: %legoc %examples/matmul.mlir --schedule=cp_async --target=sm_80 --emit=scheduled | %mlir-opt --irdl-file=%dialects/lego.irdl.mlir | FileCheck %s --check-prefix=MMA
-// RUN: %legoc %S/../transforms/Inputs/hopper.mlir --emit=index | %mlir-opt --irdl-file=%dialects/lego.irdl.mlir | FileCheck %s --check-prefix=MAPS
-// RUN: %legoc %S/../transforms/Inputs/hopper.mlir --emit=nvvm | %mlir-opt --irdl-file=%dialects/lego.irdl.mlir | FileCheck %s --check-prefix=WGMMA
+// RUN: %legoc %examples/matmul.mlir --schedule=persistent --emit=index | %mlir-opt --irdl-file=%dialects/lego.irdl.mlir | FileCheck %s --check-prefix=MAPS
+// RUN: %legoc %examples/matmul.mlir --schedule=persistent --emit=nvvm | %mlir-opt --irdl-file=%dialects/lego.irdl.mlir | FileCheck %s --check-prefix=WGMMA
 
 // INDEX: func.func @transpose(%{{.*}}: memref<1024x1024xf32> {lego.layout = #lego.layout<
 // NVVM: llvm.func @transpose_kernel(%{{.*}}: !llvm.ptr, %{{.*}}: !llvm.ptr)

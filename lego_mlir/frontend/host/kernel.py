@@ -129,12 +129,7 @@ class Kernel(HostFunction):
             raise LegoError(
                 f"kernel '{name}' has warps and the schedule '{schedule}', which has no steps for "
                 "kernels on tiles",
-                hint='schedule="pipelined" has; with block= the others distribute tiles',
-            )
-        if pdl and schedule == "wgmma":
-            raise LegoError(
-                f"kernel '{name}' has the schedule '{schedule}' and pdl",
-                hint='this schedule decides that itself: params={"pdl": 1}',
+                hint='schedule="pipelined" has',
             )
 
     @cached_property

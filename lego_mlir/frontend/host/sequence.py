@@ -1,7 +1,7 @@
 """Several kernels, one after the other, as one function with shared arguments and workspaces.
 
     pack = lg.kernel(grid=..., block=..., pdl=True)(pack_body)
-    multiply = lg.kernel(grid=..., block=..., schedule="wgmma")(multiply_body)
+    multiply = lg.kernel(grid=..., warps=..., schedule="pipelined")(multiply_body)
     both = lg.sequence(
         "matmul",
         [pack.on(source="a", target="packed"), multiply.on(a="packed")],

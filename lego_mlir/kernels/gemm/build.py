@@ -17,9 +17,9 @@ from lego_mlir.kernels.gemm.config import GemmConfig
 from lego_mlir.kernels.gemm.gemv.body import gemv_body
 from lego_mlir.kernels.gemm.gemv.config import GemvConfig
 from lego_mlir.kernels.gemm.gemv.packing import PACKED, Packing, pack_kernel
-from lego_mlir.kernels.gemm.kernel import Epilogue, Operand, TiledGemm, gemm_body
+from lego_mlir.kernels.gemm.kernel import Epilogue, Operand, TiledGemm
 from lego_mlir.kernels.gemm.matrices import ALIGNMENT, transposed
-from lego_mlir.kernels.gemm.planner import GEMV, WGMMA, Plan
+from lego_mlir.kernels.gemm.planner import GEMV, PERSISTENT, Plan
 from lego_mlir.kernels.gemm.problem import Problem
 from lego_mlir.kernels.gemm.tile_program import tile_body, tile_multiple
 from lego_mlir.kernels.gemm.unaligned.repitch import copy_name, repitch_kernel
@@ -110,26 +110,21 @@ def build(
             f"{MAX_GRID_DIMS[0]} CTAs",
             hint="multiply parts of the matrices",
         )
-    # The steps of programs on tiles make the memory that they need.
-    is_tile_program = chosen.is_tile_program
-    workspaces = {} if is_tile_program else config.workspaces(problem, request.accumulator)
+    workspaces = config.workspaces(problem, request.accumulator)
     gemm = TiledGemm(
         problem,
         config,
         order,
         0 if request.batch is None else 1,
         chosen.is_transposed,
-        done.stores_by_threads,
         tuple(workspaces),
     )
     matrices = (layout_a, layout_b, layout_c)
     schedule, params = chosen.steps
-    if is_tile_program:
-        body = tile_body(gemm, matrices, request.accumulator, request.epilogue, extra)
-    elif isinstance(config, GemvConfig):
+    if isinstance(config, GemvConfig):
         body = gemv_body(gemm, config, matrices, request.accumulator, request.epilogue, extra)
     else:
-        body = gemm_body(gemm, matrices, request.accumulator, request.epilogue, extra)
+        body = tile_body(gemm, matrices, request.accumulator, request.epilogue, extra)
     copies = {name: TensorType(dtype, r.target, ALIGNMENT) for name, r in repitched.items()}
     memory = {
         name: TensorType(w.dtype, OrderBy(Row(*w.shape)), ALIGNMENT)
@@ -138,8 +133,9 @@ def build(
     reference = reference_of(dtype, chosen) if request.epilogue is None else None
     warps = config.threads // WARP_THREADS
     per_tile = 1  # CTAs of a tile
-    threads: Any = {"warps": warps} if is_tile_program else {"block": config.threads}
-    if is_tile_program and isinstance(config, WgmmaConfig):
+    is_gemv = isinstance(config, GemvConfig)
+    threads: Any = {"block": config.threads} if is_gemv else {"warps": warps}
+    if isinstance(config, WgmmaConfig):
         threads["tile_multiple"] = tile_multiple(config)
         threads |= {"cluster": config.column_slices, "own_programs": True}
         per_tile = config.column_slices
@@ -153,7 +149,7 @@ def build(
         params=params,
         strict=True,
         explanation=lambda: chosen.explanation,
-        pdl=schedule == GEMV or is_tile_program,
+        pdl=True,
         **threads,
     )(body)
     if not repitched and not workspaces:
@@ -177,7 +173,7 @@ def build(
 
 def reference_of(dtype: str, chosen: Plan) -> str:
     """Return the reference; that of `wgmma` on 8-bit floats allows for its short accumulators."""
-    return "coarse_matmul" if chosen.schedule == WGMMA and dtype.startswith("f8") else "matmul"
+    return "coarse_matmul" if chosen.schedule == PERSISTENT and dtype.startswith("f8") else "matmul"
 
 
 def _rasterization(request: Request, config: GemmConfig, problem: Problem) -> Layout:

@@ -82,19 +82,19 @@ def matmul(
         operands: parameters of the kernel for the epilogue: numbers, `lg.Scalar["f32"]`, and
             tensors of sizes m×n, m×1, 1×n or n, `lg.Tensor["f16", OrderBy(Row(n))]`.
         config: tile sizes, stages and so on; by default chosen for the sizes and the target. A
-            `WgmmaConfig` is for the schedule `wgmma`, a `GemvConfig` for `gemv`, a `MmaConfig` for
-            the others.
+            `WgmmaConfig` is for the schedule `persistent`, a `GemvConfig` for `gemv`, a `MmaConfig`
+            for the others.
         rasterization: the layout from a CTA's id to its tile of C, (down, across), or in a batch
             with `wgmma` (GEMM, down, across). If C is column-major or the config says `swap_ab`,
             the tiles are those of the transpose of C. By default raster groups of the config.
         schedule: a schedule's name or file, or `gemv` for a C of at most 32 rows or columns. By
-            default `gemv` if it is estimated to be faster, `wgmma` for sm_90a, else `hmma`. If TMA
-            cannot copy the matrices it is `hmma` too, with a warning.
+            default `gemv` if it is estimated to be faster, `persistent` for sm_90a, else
+            `cp_async`. If TMA cannot copy the matrices it is `cp_async` too, with a warning.
         target: the GPU architecture to choose a config for; by default that of the GPU in this
             machine, and sm_90a without one.
         promote: iterations after which `wgmma` accumulators are promoted to f32; 0 for none.
             Tensor cores accumulate products of 8-bit floats with 13 bits of fraction and truncate
-            the rest. With 4, a tensor core accumulates 512 products. `hmma` does not need it.
+            the rest. With 4, a tensor core accumulates 512 products. `cp_async` does not need it.
         alignment: bytes that the addresses of the matrices are a multiple of, a power of two. With
             less than 16, operands are copied first, as above.
         tune: whether the GPU in this machine times the best five configs by their estimates, unless

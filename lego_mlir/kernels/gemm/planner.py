@@ -1,6 +1,6 @@
 """The planner: which schedule computes a GEMM, or several in one launch, and with which config.
 
-On sm_90a the schedule is `wgmma` if TMA can copy the matrices; else it is `hmma`.
+On sm_90a the schedule is `persistent` if TMA can copy the matrices; else it is `cp_async`.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ from lego_mlir.kernels.gemm.wgmma import heuristic as wgmma_heuristic
 from lego_mlir.kernels.gemm.wgmma.config import WgmmaConfig
 from lego_mlir.kernels.public import warn_user
 
-WGMMA, HMMA, GEMV = WgmmaConfig.schedule, MmaConfig.schedule, GemvConfig.schedule
+PERSISTENT, CP_ASYNC, GEMV = WgmmaConfig.schedule, MmaConfig.schedule, GemvConfig.schedule
 
 HEURISTICS: dict[str, Heuristic] = {
-    HMMA: mma_heuristic,
-    WGMMA: wgmma_heuristic,
+    CP_ASYNC: mma_heuristic,
+    PERSISTENT: wgmma_heuristic,
     GEMV: gemv_heuristic,
 }
-"""By schedule. Schedules of users take the configs of `hmma`."""
+"""By schedule. Schedules of users take the configs of `cp_async`."""
 
 _ESTIMATES = 5
 """Estimates that an explanation shows."""
@@ -79,21 +79,15 @@ class Plan:
     gpu: GpuSpec | None = None
 
     @property
-    def is_tile_program(self) -> bool:
-        """Whether the kernel is a program on tiles."""
-        return isinstance(self.config, MmaConfig | WgmmaConfig)
-
-    @property
     def steps(self) -> tuple[str, Mapping[str, int]]:
         """The schedule whose steps make the kernel, and its parameters."""
-        if not isinstance(self.config, WgmmaConfig) or not self.is_tile_program:
-            name = MmaConfig.steps if self.schedule == HMMA else self.schedule
-            return name, self.config.params(self.problem)
+        if not isinstance(self.config, WgmmaConfig):
+            return self.schedule, self.config.params(self.problem)
         by_threads = self.remedies.stores_by_threads
         params = tile_program.schedule_params(
             self.config, self.problem, self.target, stores_by_threads=by_threads
         )
-        return tile_program.SCHEDULE, params
+        return self.schedule, params
 
     @property
     def explanation(self) -> str:
@@ -109,7 +103,7 @@ class Plan:
             f"schedule   {schedule}, for {self.target.name}, planned for an {gpu}",
         ]
         if self.why_not_wgmma is not None:
-            lines.append(f"not {WGMMA}  {self.why_not_wgmma.message}")
+            lines.append(f"not wgmma  {self.why_not_wgmma.message}")
         lines += [f"unaligned  {line}" for line in self.remedies.lines()]
         tuned = tuned_table.lookup(gpu, canonical, type(self.config))
         lines.append(f"config     {self.config}{', from the tuned table' * (tuned == self.config)}")
@@ -163,12 +157,12 @@ def plan(
     schedule = schedule or (config.schedule if config is not None else None)
     reason = needed if isinstance(needed, LegoError) else None
     if schedule is None:
-        schedule = WGMMA if isinstance(needed, Remedies) else HMMA
-    elif schedule == WGMMA and reason is not None:
+        schedule = PERSISTENT if isinstance(needed, Remedies) else CP_ASYNC
+    elif schedule == PERSISTENT and reason is not None:
         raise reason
-    if config is not None and schedule in {WGMMA, HMMA, GEMV} - {config.schedule}:
+    if config is not None and schedule in {PERSISTENT, CP_ASYNC, GEMV} - {config.schedule}:
         raise _wrong_schedule("matmul", config, schedule)
-    done = needed if schedule == WGMMA and isinstance(needed, Remedies) else NO_REMEDIES
+    done = needed if schedule == PERSISTENT and isinstance(needed, Remedies) else NO_REMEDIES
     canonical, _ = with_row_major_c(done.multiplied(problem))
     if config is None:
         heuristic = HEURISTICS.get(schedule, mma_heuristic)
@@ -181,7 +175,7 @@ def plan(
     if config.is_swapped:
         canonical, is_transposed = canonical.transpose, not is_transposed
     config.check(canonical, target.optin_shared_bytes)
-    why_not = reason if schedule == HMMA and considered else None
+    why_not = reason if schedule == CP_ASYNC and considered else None
     return Plan(
         canonical, config, is_transposed, schedule, target, why_not, done, tuple(considered), gpu
     )
@@ -316,24 +310,25 @@ def _schedule_of(
     config: GemmConfig | None,
 ) -> str:
     """Return the schedule of several GEMMs; warn if it is not the target's own."""
-    if schedule not in (None, WGMMA, HMMA):
+    if schedule not in (None, PERSISTENT, CP_ASYNC):
         raise LegoError(
-            f"{what}: there is no schedule '{schedule}'", hint=f"'{WGMMA}', '{HMMA}', or none"
+            f"{what}: there is no schedule '{schedule}'",
+            hint=f"'{PERSISTENT}', '{CP_ASYNC}', or none",
         )
     check_config(what, config)
     if config is not None and schedule not in (None, config.schedule):
         raise _wrong_schedule(what, config, schedule)
     wanted = schedule or (config.schedule if config is not None else None)
-    if wanted == WGMMA or (wanted is None and target.name == WGMMA_TARGET):
+    if wanted == PERSISTENT or (wanted is None and target.name == WGMMA_TARGET):
         found = reason()
         if found is None:
-            return WGMMA
-        if wanted == WGMMA:
+            return PERSISTENT
+        if wanted == PERSISTENT:
             raise found
         warn_user(fallback_warning(what, found))
     elif not problem.is_along_k:
         warn_user(byte_copy_warning(what, problem))
-    return HMMA
+    return CP_ASYNC
 
 
 # ----------------------------------------------------------------------- errors and warnings
@@ -373,7 +368,7 @@ def byte_copy_warning(what: str, problem: Problem) -> str:
 
 
 def fallback_warning(what: str, reason: LegoError) -> str:
-    """Return the warning that `hmma` is used instead of `wgmma`.
+    """Return the warning that `cp_async` is used instead of `persistent`.
 
     Args:
         what: the function that was called.
@@ -381,8 +376,8 @@ def fallback_warning(what: str, reason: LegoError) -> str:
     """
     hint = f"\nhint: {reason.hint}" if reason.hint else ""
     return (
-        f"{what}: {reason.message}; so the schedule is '{HMMA}', not '{WGMMA}', which is up to "
-        f"twice as fast{hint}\nschedule='{HMMA}' silences this warning"
+        f"{what}: {reason.message}; so the schedule is '{CP_ASYNC}', not '{PERSISTENT}', which is "
+        f"up to twice as fast{hint}\nschedule='{CP_ASYNC}' silences this warning"
     )
 
 

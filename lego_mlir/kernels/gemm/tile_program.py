@@ -54,8 +54,6 @@ from lego_mlir.kernels.gemm.mma.config import MmaConfig
 from lego_mlir.kernels.gemm.problem import Problem
 from lego_mlir.kernels.gemm.wgmma.config import WgmmaConfig
 
-SCHEDULE = "persistent"
-
 _BARRIER_BYTES = 1024
 """Shared memory for barriers, and for aligning what follows them."""
 
@@ -193,7 +191,15 @@ def tile_body(
     epilogue: Epilogue | None,
     operands: Mapping[str, Operand],
 ) -> Callable[..., None]:
-    """Return the function of the kernel on tiles; arguments are those of `kernel.gemm_body`."""
+    """Return the function of the kernel, whose parameters are a, b, c and the operands.
+
+    Args:
+        gemm: the GEMM.
+        matrices: the layouts of the problem's matrices.
+        accumulator: the element type of the accumulator.
+        epilogue: computes C's tile from the accumulator; `None` to store the accumulator.
+        operands: the parameters that the epilogue takes.
+    """
     problem, config = gemm.problem, gemm.config
     m, n, k = config.tile
     layout_a, layout_b, layout_c = matrices

@@ -21,8 +21,6 @@ from lego_mlir.mlir.dialect.names import (
     LOAD,
     MASK,
     PICK,
-    REDUCE_SCATTER_COLUMNS,
-    SHARED,
     SLICE,
     STORE,
     TABLE,
@@ -39,23 +37,17 @@ def bounds_attribute(bounds: Sequence[int]) -> Any:
     return ir.DenseI64ArrayAttr.get(list(bounds))
 
 
-def access_attributes(
-    layout: Any, whole: Sequence[int] = (), shared: Any = None, **units: bool
-) -> dict[str, Any]:
+def access_attributes(layout: Any, whole: Sequence[int] = (), **units: bool) -> dict[str, Any]:
     """Return the attributes of a load or store.
 
     Args:
         layout: the attribute of the buffer's layout.
         whole: the dimensions that a tile covers; none for one element.
-        shared: the attribute of the tile's shared-memory layout.
-        units: unit attributes (`WITHIN`, `EXCLUSIVE`, `BY_THREADS`, `STREAMED`) that are set where
-            they are true.
+        units: unit attributes (`EXCLUSIVE`, `STREAMED`) that are set where they are true.
     """
     attributes = {LAYOUT: layout}
     if whole:
         attributes[SLICE] = ir.DenseI64ArrayAttr.get(list(whole))
-    if shared is not None:
-        attributes[SHARED] = shared
     return attributes | {name: ir.UnitAttr.get() for name, is_set in units.items() if is_set}
 
 
@@ -149,8 +141,7 @@ def store(
     Args:
         value: what is stored.
         buffer: the memory.
-        operands: the index, one value for each symbol of the layout, and, with `WITHIN`, the
-            bounds of the rows that are written.
+        operands: the index, then one value for each symbol of the layout.
         attributes: by `access_attributes`.
         location: of the operation.
         by: the kind of atomic updates of a tile's elements; `None` if they replace what was there.
@@ -172,18 +163,6 @@ def atomic(
     attributes = {**attributes, KIND: ir.StringAttr.get(kind)}
     op = _build(ATOMIC, [value.type], [value, buffer, *operands], attributes, location)
     return op.results[0]
-
-
-def reduce_scatter(kind: Any, accumulator: Any, rank: Any, layout: Any) -> Any:
-    """Build a lego.reduce_scatter_columns over a cluster's CTAs; return the operation.
-
-    Args:
-        kind: the type of the slice.
-        accumulator: the tile that every CTA of the cluster has.
-        rank: the CTA's rank in the cluster.
-        layout: the attribute of the layout from (slice, column of the slice) to the tile's column.
-    """
-    return _build(REDUCE_SCATTER_COLUMNS, [kind], [accumulator, rank], {LAYOUT: layout}, None)
 
 
 def tensor_map(

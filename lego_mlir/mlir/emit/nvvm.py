@@ -178,16 +178,6 @@ def wait_for_stores_read(groups: int) -> None:
 
 
 # wgmma (PTX ISA 9.7.15).
-def wgmma_fence() -> None:
-    """Order accesses of registers before those of the wgmma that follow."""
-    _made("wgmma.fence.aligned")
-
-
-def wgmma_commit() -> None:
-    """Commit the wgmma so far as one group."""
-    _made("wgmma.commit.group.sync.aligned")
-
-
 def wgmma_wait(groups: int) -> None:
     """Wait for all but the last groups, this many, of wgmma."""
     i64 = ir.IntegerType.get_signless(64)

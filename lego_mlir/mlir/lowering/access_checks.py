@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import prod
 from typing import Any, cast
 
@@ -14,6 +15,32 @@ from lego_mlir.mlir.context import Source
 
 MOST_ELEMENTS = 1024
 """The greatest vector that is accessed: each of its elements may become an instruction."""
+
+
+_ATTRIBUTES: Mapping[str, tuple[str, ...]] = {
+    dialect.LOAD: (dialect.LAYOUT, dialect.SLICE, dialect.OTHER, dialect.STREAMED),
+    dialect.STORE: (dialect.LAYOUT, dialect.SLICE, dialect.EXCLUSIVE, dialect.KIND),
+}
+"""The attributes of accesses; those of other dialects have names with a dot."""
+
+
+def check_attributes(op: Any, source: Source) -> None:
+    """Check that a lego.load or lego.store has no attribute that means nothing.
+
+    Raises:
+        LegoError: it has one.
+    """
+    known = _ATTRIBUTES[op.name]
+    for name in list(op.attributes):
+        if name not in known and "." not in name:
+            raise source.error(
+                f"'{op.name}' has no attribute '{name}'",
+                op.location,
+                hint="where a tile lies in shared memory is part of its type: lego.convert it to "
+                'tensor<64x64xf16, #lego.shared<"...">>'
+                if name == "shared"
+                else f"it has {', '.join(known)}",
+            )
 
 
 def whole_dimensions(

@@ -105,10 +105,11 @@ def allocate(op: Any, layout: Layout, source: Source) -> None:
         return
     if not is_workgroup(kind) or dialect.alignment_in(op.attributes) > BOX_ALIGNMENT:
         raise source.error(
-            f"'lego.alloc' with {dialect.ALIGNMENT}: only dynamic shared memory can keep to it",
+            f"'lego.alloc' with {dialect.ALIGNMENT} = {dialect.alignment_in(op.attributes)}: in a "
+            f"kernel of threads shared memory is aligned to {BOX_ALIGNMENT} bytes at most, other "
+            f"memory to {SHARED_ALIGNMENT}",
             op.location,
-            hint="a schedule's step pack_shared makes shared memory dynamic; other shared memory "
-            f"is aligned to {BOX_ALIGNMENT} bytes at most",
+            hint="in a kernel on tiles the compiler aligns shared memory as instructions need it",
         )
     size, byte = max(bytes_of(kind), DYNAMIC_ALIGNMENT), ir.IntegerType.get_signless(8)
     memory = room(op, ir.MemRefType.get([size], byte, memory_space=kind.memory_space), source)

@@ -37,6 +37,7 @@ from lego_mlir.mlir.launch_sizes.hoist_sizes import hoist_sizes, is_host
 from lego_mlir.mlir.launch_sizes.promises import check_promises
 from lego_mlir.mlir.layouts import Layouts
 from lego_mlir.mlir.lowering import atomics
+from lego_mlir.mlir.lowering.access_checks import check_attributes
 from lego_mlir.mlir.lowering.accesses import load, store
 from lego_mlir.mlir.lowering.argument_layouts import complete_arguments
 from lego_mlir.mlir.lowering.bijectivity import check_known, check_stored
@@ -181,13 +182,6 @@ class _Lowering:
                 self.atomic(op, layout)
             case dialect.CHECK:
                 self.check(op, layout)
-            case dialect.REDUCE_SCATTER_COLUMNS:
-                raise self.source.error(
-                    "'lego.reduce_scatter_columns' is left, whose sums nothing has taken to the "
-                    "threads",
-                    op.location,
-                    hint="transform_lego.contract_to_wgmma does, after transform_lego.split_k",
-                )
             case _:
                 self.tile_accesses.lower(op, layout)
 
@@ -200,6 +194,7 @@ class _Lowering:
             result.replace_all_uses_with(condition(inside))
 
     def load(self, op: Any, layout: Layout) -> None:
+        check_attributes(op, self.source)
         buffer, *operands = list(op.operands)
         access = self.memories.access(op, layout, buffer, operands, op.results[0].type)
         with ir.InsertionPoint(op), op.location:
@@ -207,13 +202,7 @@ class _Lowering:
         op.results[0].replace_all_uses_with(value)
 
     def store(self, op: Any, layout: Layout) -> None:
-        if dialect.WITHIN in op.attributes:
-            raise self.source.error(
-                f"a store of some rows of a tile, '{dialect.WITHIN}', is left, that no schedule "
-                "has taken to the threads",
-                op.location,
-                hint="--schedule=wgmma, with 'shared' on the store",
-            )
+        check_attributes(op, self.source)
         if dialect.KIND in op.attributes:
             raise self.source.error(
                 f"'{op.name}' with '{dialect.KIND}' is of no tile that threads hold",

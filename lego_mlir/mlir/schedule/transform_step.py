@@ -1,10 +1,10 @@
 """Transform operations in Python: each is a function of one `TransformStep`.
 
-    @transform("pack_shared")
-    def pack_shared(step: TransformStep) -> list[list[Any]]:
-        for kernel in step.payload():
+    @transform("skew")
+    def skew(step: TransformStep) -> list[list[Any]]:
+        for loop in step.payload():
             ...
-        return [packed]           # the payload of each result
+        return []                 # the payload of each result
 
 `dialects/transform_lego.irdl.mlir` declares the operation. The function is in the module of the
 same name in `mlir/transforms`, or in a folder of `mlir/tile_steps`.

@@ -18,10 +18,10 @@ from typing import Any
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.hardware.limits import MAX_CTA_THREADS, MAX_THREAD_REGISTERS, WARP_THREADS
 from lego_mlir.mlir.lowering.indices.index_reader import launch_sizes
+from lego_mlir.mlir.structure import set_size
 from lego_mlir.mlir.tile_ir.kernels import TileKernel, constant_size
 from lego_mlir.mlir.tile_ir.layout_rules import element_bits
 from lego_mlir.mlir.tile_ir.types import is_register_tile, layout_of, shape_of
-from lego_mlir.mlir.tiles.structure import set_launch_size
 
 _LEAST_WARPS = 4
 """One for each quarter of a multiprocessor, and those of a warpgroup."""
@@ -43,7 +43,7 @@ def choose_threads(kernel: TileKernel) -> None:
     found = list(_tiles(kernel))
     given = (_given_warps(tile, op, kernel) for tile, op in found)
     warps = next((n for n in given if n is not None), None) or _enough_warps(kernel, found)
-    set_launch_size(kernel.launch, _THREADS_ALONG_X, warps * WARP_THREADS)
+    set_size(kernel.launch, _THREADS_ALONG_X, warps * WARP_THREADS)
 
 
 def _tiles(kernel: TileKernel) -> Iterator[tuple[Any, Any]]:

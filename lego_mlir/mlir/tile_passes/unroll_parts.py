@@ -23,9 +23,9 @@ from typing import Any
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.dialect import tile_operations as tiles
 from lego_mlir.mlir.modules import operations_in
+from lego_mlir.mlir.structure import clone
 from lego_mlir.mlir.tile_ir.kernels import TileKernel, constant_size
 from lego_mlir.mlir.tile_passes.lower_tiles import build
-from lego_mlir.mlir.tiles.structure import body_of, clone
 
 _LOOP = "scf.for"
 
@@ -41,13 +41,13 @@ def unroll_parts(kernel: TileKernel) -> None:
 
 def _extracts_parts(loop: Any) -> bool:
     """Return whether the number of an iteration is that of a part."""
-    uses = body_of(loop).arguments[0].uses
+    uses = loop.regions[0].blocks[0].arguments[0].uses
     return any(use.owner.name == tiles.EXTRACT_PART for use in uses)
 
 
 def _unroll(loop: Any, numbers: range) -> None:
     """Replace a loop that carries nothing by its iterations."""
-    block = body_of(loop)
+    block = loop.regions[0].blocks[0]
     *operations, _ = [op.operation for op in block.operations]
     with ir.InsertionPoint(loop), loop.location:
         for number in numbers:

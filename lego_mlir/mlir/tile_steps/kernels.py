@@ -8,7 +8,6 @@ from typing import Any
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.schedule.transform_step import TransformStep
 from lego_mlir.mlir.tile_ir.kernels import TileKernel
-from lego_mlir.mlir.tile_passes.lower_tiles import build
 
 _LAUNCH, _LOOP = "gpu.launch", "scf.for"
 
@@ -59,19 +58,6 @@ def body_of(loop: Any) -> Any:
 def operations_of(block: Any) -> list[Any]:
     """Return the operations of a block, as they are now."""
     return [op.operation for op in block.operations]
-
-
-def set_size(launch: Any, which: int, size: Any) -> None:
-    """Set one of the six sizes of a launch: grid x, y, z, then CTA x, y, z.
-
-    Args:
-        launch: the gpu.launch.
-        which: of the sizes.
-        size: a number, or an index that the host computes.
-    """
-    first = next(iter(ir.DenseI32ArrayAttr(launch.attributes["operandSegmentSizes"])))
-    with ir.InsertionPoint(launch), launch.location:
-        launch.operands[first + which] = build.index(size) if isinstance(size, int) else size
 
 
 def following(op: Any) -> Any:

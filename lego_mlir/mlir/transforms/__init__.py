@@ -1,6 +1,5 @@
-"""The passes of the transform_lego dialect, one file each, from which schedules are composed.
+"""The transform steps on what one thread does, one file each; those on tiles are in `tile_steps`.
 
-Each pass rewrites tiles that are accessed through layouts into accesses through other layouts;
-`lower_lego` derives the index expressions. `dialects/transform_lego.irdl.mlir` declares each
-operation. What several passes share is in `mlir/tiles`, `fragments` and `warp_specialized`.
+Each rewrites loops of a kernel whose accesses still have layouts, or, in a schedule's
+`@__transform_main`, are lowered. `dialects/transform_lego.irdl.mlir` declares each operation.
 """

@@ -38,11 +38,11 @@ from typing import Any
 
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import arith, ir, scf
+from lego_mlir.mlir.emit.operations import constant
 from lego_mlir.mlir.modules import named_attributes, operations_in
 from lego_mlir.mlir.schedule.transform_step import TransformStep, transform
-from lego_mlir.mlir.tiles import accesses
-from lego_mlir.mlir.tiles.mma_groups import is_mma, is_wgmma, mma_groups
-from lego_mlir.mlir.tiles.structure import clone, known_size
+from lego_mlir.mlir.structure import clone
+from lego_mlir.mlir.transforms.mma_groups import is_mma, is_wgmma, mma_groups
 
 _WAIT, _BARRIER = "nvvm.cp.async.wait.group", "gpu.barrier"
 _LOADS = ("nvvm.ldmatrix", "nvgpu.ldmatrix", dialect.LOAD_MATRICES)
@@ -195,11 +195,25 @@ class _Rotation:
 
     def _last(self, lower: Any, upper: Any, by: Any) -> Any:
         """Return the induction variable of the last iteration, `None` if it is not known."""
-        known = [known_size(v, self.step.pass_context) for v in (lower, upper, by)]
+        known = [self._number(v) for v in (lower, upper, by)]
         if None in known:
             return None
         first, end, distance = (n for n in known if n is not None)
-        return accesses.constant(first + max(0, -(-(end - first) // distance) - 1) * distance)
+        last = first + max(0, -(-(end - first) // distance) - 1) * distance
+        return constant(ir.IndexType.get(), last)
+
+    def _number(self, value: Any) -> int | None:
+        """Return the number of a value that is a constant or a layout's size, else `None`."""
+        if isinstance(value, ir.BlockArgument):
+            return None
+        op = value.owner.operation
+        if op.name == "arith.constant":
+            return int(op.attributes["value"].value)
+        if op.name not in (dialect.SIZE, dialect.DIM):
+            return None
+        layout = self.step.pass_context.layouts.of(op)
+        size = layout.size if op.name == dialect.SIZE else layout.dims[dialect.dim_of(op)]
+        return size if isinstance(size, int) else None
 
     def _following(self, variable: Any, last: Any) -> Any:
         """Return the induction variable of the next iteration, or of the last one itself."""

@@ -39,8 +39,8 @@ from typing import Any
 
 from lego_mlir.mlir.bindings import ir, scf
 from lego_mlir.mlir.schedule.transform_step import TransformStep, transform
-from lego_mlir.mlir.tiles.mma_groups import mma_groups
-from lego_mlir.mlir.tiles.structure import backward_slice
+from lego_mlir.mlir.structure import backward_slice
+from lego_mlir.mlir.transforms.mma_groups import mma_groups
 
 _COPY, _COMMIT = "nvgpu.device_async_copy", "nvvm.cp.async.commit.group"
 _ORDERING = ("gpu.barrier", "nvvm.cp.async.wait.group", _COMMIT)

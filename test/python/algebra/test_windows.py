@@ -14,7 +14,6 @@ from random_windows import Drawn, windows
 
 import lego_mlir as lg
 from lego_mlir.algebra.multibuffer import multibuffered
-from lego_mlir.algebra.subdivide import subdivide
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.index import Sym, evaluate
 from lego_mlir.limits import Limits
@@ -143,16 +142,6 @@ def test_what_is_no_bijection_says_why(text: str, says: str) -> None:
     verdict = layout.verify()
     assert verdict.holds is False
     assert re.search(says, verdict.detail)
-
-
-def test_subdivided_windows_stay_the_function_they_were() -> None:
-    layout = lg.OrderBy(lg.Row(12)).Window([8, 3], lambda x, i: x + i)
-    split = subdivide(layout, {0: (2, 4)})
-    assert all(
-        split.layout.apply(x // 4, x % 4, i) == layout.apply(x, i)
-        for x in range(8)
-        for i in range(3)
-    )
 
 
 @pytest.mark.parametrize(

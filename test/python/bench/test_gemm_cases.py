@@ -40,7 +40,7 @@ def test_f16_is_measured_for_all_squares_and_transposes() -> None:
 def test_names_contain_type_sizes_orders_and_schedule() -> None:
     assert gemm_case(8, 8, 8).name == "gemm_f16_8_nn"
     assert gemm_case(8, 8, 16, "f8E4M3FN", "NT").name == "gemm_e4m3_8x8x16_nt"
-    assert gemm_case(8, 8, 8, c="col", variant="hmma").name == "gemm_f16_8_nn_col_hmma"
+    assert gemm_case(8, 8, 8, c="col", variant="cp_async").name == "gemm_f16_8_nn_col_cp_async"
     assert CUBLAS_FAST in gemm_case(8, 8, 8, "f8E5M2", "NT").peers
     assert CUBLAS_FAST not in gemm_case(8, 8, 8, "bf16").peers
 
@@ -63,8 +63,8 @@ def test_a_case_passes_its_layouts_to_the_library(monkeypatch: pytest.MonkeyPatc
     )
     assert passed["schedule"] is passed["config"] is None
     assert passed["target"] == "sm_80"
-    make_kernel(GemmReference(8, 8, 8, "f16", "f16"), "hmma", "sm_90a", "a config")
-    assert (passed["schedule"], passed["config"]) == ("hmma", "a config")
+    make_kernel(GemmReference(8, 8, 8, "f16", "f16"), "cp_async", "sm_90a", "a config")
+    assert (passed["schedule"], passed["config"]) == ("cp_async", "a config")
 
 
 def test_absent_peers_give_a_reason() -> None:

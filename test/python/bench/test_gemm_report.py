@@ -133,20 +133,20 @@ def test_the_code_table_contains_what_is_known() -> None:
 
 
 def test_the_summary_separates_schedules_and_shapes() -> None:
-    thin = gemm_result(1000, variant="hmma")
+    thin = gemm_result(1000, variant="cp_async")
     thin["reference"] |= {"m": 16}
-    text = summary_table([gemm_result(), gemm_result(variant="hmma"), thin])
+    text = summary_table([gemm_result(), gemm_result(variant="cp_async"), thin])
     rows = [line.split(" | ")[0][2:] for line in text.splitlines()[2:]]
-    assert rows == ["f16, squares", "f16, squares, hmma", "f16, other shapes, hmma"]
+    assert rows == ["f16, squares", "f16, squares, cp_async", "f16, other shapes, cp_async"]
 
 
 def test_the_figure_is_reproducible_svg() -> None:
     results = [gemm_result(n) for n in (512, 1024)] + [
-        gemm_result(n, variant="hmma") for n in (512, 1024)
+        gemm_result(n, variant="cp_async") for n in (512, 1024)
     ]
     figure = rate_figure(results)
     assert figure is not None
     assert figure == rate_figure(results)
     words = {e.text for e in ET.fromstring(figure).iter("{http://www.w3.org/2000/svg}text")}
-    assert words >= {"512", "1024", "f16", "f16, hmma", "NT", CUBLAS, "TFLOP/s"}
+    assert words >= {"512", "1024", "f16", "f16, cp_async", "NT", CUBLAS, "TFLOP/s"}
     assert rate_figure([gemm_result()]) is None  # one size does not make a line

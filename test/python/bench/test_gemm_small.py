@@ -48,7 +48,7 @@ def test_the_output_is_correct(case: Case) -> None:
 
 @pytest.mark.parametrize(
     ("name", "widths"),
-    [("hmma", {"16"}), ("hmma_8_bytes", {"8"}), ("hmma_4_bytes", {"4"}), ("hmma_elements", set())],
+    [("mma", {"16"}), ("mma_8_bytes", {"8"}), ("mma_4_bytes", {"4"}), ("mma_elements", set())],
 )
 def test_copies_are_as_wide_as_the_rows_allow(name: str, widths: set[str]) -> None:
     assert set(re.findall(r"cp\.async\.c[ag]\S* .*?, (\d+)", compiled(name).ptx)) == widths

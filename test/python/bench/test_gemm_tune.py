@@ -50,7 +50,7 @@ def bundle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
         tune, "make_kernel", lambda reference, schedule, target, config=None: FakeKernel(config)
     )
     monkeypatch.setattr(tune, "candidates", lambda reference, search: CONFIGS)
-    search = tune.Search(((512, 256, 128),), transposes=("NT",), schedule="hmma")
+    search = tune.Search(((512, 256, 128),), transposes=("NT",), schedule="cp_async")
     assert tune.build(tmp_path, search) == 1
     return read_manifest(tmp_path)
 
@@ -58,7 +58,7 @@ def bundle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 def test_a_bundle_contains_the_candidates_that_compile(
     bundle: dict[str, Any], tmp_path: Path
 ) -> None:
-    entry = bundle["cases"]["gemm_f16_512x256x128_nt_hmma"]
+    entry = bundle["cases"]["gemm_f16_512x256x128_nt_cp_async"]
     assert GemmReference.from_json(entry["reference"]) == REFERENCE
     assert entry["peers"] == [CUBLAS]
     assert [x["name"] for x in entry["candidates"]] == [str(CONFIGS[0]), str(CONFIGS[2])]
@@ -82,7 +82,7 @@ def result(*us: float, **changes: Any) -> dict[str, Any]:
         "case": "gemm",
         "commit": "c",
         "device": "NVIDIA H200",
-        "variant": "hmma",
+        "variant": "cp_async",
         "reference": {x: getattr(REFERENCE, x) for x in REFERENCE.__dataclass_fields__},
         "verified": {"ours": True, **dict.fromkeys(times, True)},
         "us": {"ours": [10.0] * 3, **{name: [x] * 3 for name, x in times.items()}},

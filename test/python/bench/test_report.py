@@ -203,18 +203,27 @@ def test_without_correct_results_there_is_no_figure(tmp_path: Path) -> None:
 
 def test_old_names_in_results_are_replaced() -> None:
     old = {
+        "variant": "hmma",
+        "case": "gemm_f16_4096_nn_hmma",
         "division": "tile 64×128×64, consumers 1, stages 8, group 4, 8 parts, alone, swap",
         "reference": {"kind": "groups", "rows": [8, 16]},
         "peers": ["cuBLAS", "cuBLAS, short sums"],
-        "candidates": [{"config": {"stages": 8, "parts": 8, "alone": True}}],
+        "candidates": [{"schedule": "wgmma", "config": {"stages": 8, "parts": 8, "alone": True}}],
         "us": {"ours": [1.0], "tile 128×128×64, warps 2×2, stages 3, group 8": [2.0]},
     }
     assert with_current_names(old) == {
+        "variant": "cp_async",
+        "case": "gemm_f16_4096_nn_cp_async",
         "config": "tile 64×128×64, consumers 1, stages 8, raster group 4, split-K 8, "
         "one CTA per SM, swapped operands",
         "reference": {"kind": "grouped_gemm", "rows": [8, 16]},
         "peers": ["cuBLAS", "cuBLAS, fast accumulation"],
-        "candidates": [{"config": {"stages": 8, "split_k": 8, "one_cta_per_sm": True}}],
+        "candidates": [
+            {
+                "schedule": "persistent",
+                "config": {"stages": 8, "split_k": 8, "one_cta_per_sm": True},
+            }
+        ],
         "us": {"ours": [1.0], "tile 128×128×64, warps 2×2, stages 3, raster group 8": [2.0]},
     }
     assert with_current_names(with_current_names(old)) == with_current_names(old)

@@ -461,6 +461,12 @@ def test_an_unknown_schedule(legoc: Any) -> None:
     check(answer, r"there is no schedule 'nope'.*\nhint: give a file, or one of: .*unroll")
 
 
+@pytest.mark.parametrize(("old", "new"), [("wgmma", "persistent"), ("hmma", "cp_async")])
+def test_the_name_of_an_earlier_version(legoc: Any, old: str, new: str) -> None:
+    answer = legoc("-", f"--schedule={old}", "--emit=scheduled", stdin=EXAMPLE)
+    check(answer, f"there is no schedule '{old}'\nhint: it is '{new}' now")
+
+
 @pytest.mark.parametrize(
     ("stage", "pipeline", "says"),
     [

@@ -12,9 +12,7 @@ from lego_mlir import data
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "schedules.md"
 
 
-NAMES = [
-    "wgmma", "pipelined", "overlapped", "persistent", "attention", "cp_async", "streamed",
-]  # fmt: skip
+NAMES = ["pipelined", "overlapped", "persistent", "attention", "cp_async", "streamed"]
 
 
 @pytest.mark.parametrize("name", NAMES)

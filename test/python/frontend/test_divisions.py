@@ -83,7 +83,7 @@ def test_a_routine_in_the_epilogue_does_not_slow_wgmma_down() -> None:
     def double(x: Any) -> Any:
         return (x.to("f64") / 3.0).to("f32")
 
-    kernel = matmul(256, 256, 128, epilogue=double, target="sm_90a", schedule="wgmma")
+    kernel = matmul(256, 256, 128, epilogue=double, target="sm_90a", schedule="persistent")
     compilation = kernel.compilation()
     assert "wgmma.mma_async" in compilation.ptx
     assert not [w for w in compilation.cubin.warnings if "(C75" in w]

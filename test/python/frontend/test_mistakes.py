@@ -58,8 +58,6 @@ def computed(value: Any, a: Any, dtype: str = "f32") -> Any:
         (lambda a, i: a[i] + i, r'(?s)f32 is needed, not index.*hint: \.to\("f32"\)'),
         (lambda a, i: a[i + a[i]], "index is needed, not f32"),
         (lambda a, i: a.view(32)[i], "32 is no layout"),
-        (lambda a, i: a.staged(None)[i], "None is no layout"),
-        (lambda a, i: a.rows(0, i).view(LINE)[i], "a view of tensor 'a' does not know the rows"),
         (lambda a, i: lg.shared("f32", 32)[i], "32 is no layout"),  # type: ignore[arg-type]
         (lambda a, i: lg.shared("float", LINE)[i], "test_mistakes.py:.*'float' is no element"),
         (lambda a, i: lg.zeros(4, "f32")[0], "positive integers, not 4"),  # type: ignore[arg-type]

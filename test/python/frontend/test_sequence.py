@@ -169,10 +169,6 @@ def of(*calls: Any, **workspaces: Any) -> lg.KernelSequence:
         (lambda: lg.Workspace("f32", (0,)), r"the shape of a workspace is \(0,\)"),
         (lambda: lg.Workspace("f12", (1,)), "f12"),
         (
-            lambda: lg.kernel(grid=1, block=1, schedule="wgmma", pdl=True)(double.__wrapped__),
-            "has the schedule 'wgmma' and pdl",
-        ),
-        (
             lambda: lg.kernel(grid=1, block=1, pdl_ctas=8)(double.__wrapped__),
             "has pdl_ctas=8, and its launches are not dependent",
         ),

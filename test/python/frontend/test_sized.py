@@ -88,7 +88,6 @@ def test_what_is_only_passed() -> None:
         (lambda a: lg.sized(MATRIX, N=4), "has the symbolic sizes M, given are N"),
         (lambda a: lg.sized(OrderBy(Row(4)), M=4), "has the symbolic sizes none, given are M"),
         (lambda a: lg.pick(0, [], OrderBy(Row(4))), "pick: tensors of no type"),
-        (lambda a: a.rows(0, 1).__setitem__(slice(None), 1.0), "a store of some rows of a tile"),
     ],
 )
 def test_wrong_sized_layouts_are_errors(function: Any, message: str) -> None:

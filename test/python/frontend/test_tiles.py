@@ -1,4 +1,4 @@
-"""Whole tiles inside kernels: products, loops that carry values, staging, broadcasts, types."""
+"""Vectors in kernels of threads: products, loops that carry values, broadcasts, types."""
 
 from __future__ import annotations
 
@@ -73,15 +73,12 @@ def test_a_loop_without_iterations_yields_its_initial_value() -> None:
     assert (run(kernel, ROWS, shape=(8,)) == ROWS[2]).all()
 
 
-def test_a_dot_is_one_contraction_with_its_warps() -> None:
-    def product(a: Any) -> None:
+def test_each_thread_multiplies_its_own_vectors() -> None:
+    def product(a: Any, b: Any) -> None:
         x = a[:, :]
-        lg.dot(x, x.T, lg.zeros((4, 4), "f64"), warps=lg.OrderBy(lg.Row(2, 4)))
+        b[:, :] = lg.dot(x, x.T, lg.full((4, 4), 1.0, "f32"))
 
-    lowered = text(product)
-    assert "vector<4x8xf32>, vector<8x4xf32> into vector<4x4xf64>" in lowered
-    assert 'lego.warps = #lego.layout<"OrderBy(Row(2, 4))">' in lowered
-    assert re.search(r"#map = affine_map<\(d0, d1, d2\) -> \(d0, d2\)>", lowered)
+    assert (run(product, ROWS, shape=(4, 4)) == ROWS @ ROWS.T + 1).all()
 
 
 def test_accumulators_are_f32_and_i32_by_default() -> None:
@@ -91,24 +88,6 @@ def test_accumulators_are_f32_and_i32_by_default() -> None:
         assert lg.dot(whole, whole.T).described == "vector<4x4xi32>"
 
     text(kernel)
-
-
-def test_staging_is_an_attribute_of_reads_and_writes() -> None:
-    swizzled = lg.OrderBy(lg.GenP([4, 8], lg.swizzle(2, 1, 4)))
-
-    def kernel(a: Any, b: Any) -> None:
-        b.staged(swizzled)[1, :, :] = a.staged(swizzled)[0, :, :]
-
-    lowered = text(kernel, a=lg.OrderBy(lg.Row(2, 4, 8)), b=lg.OrderBy(lg.Row(2, 4, 8)))
-    staged = 'shared = #lego.layout<"OrderBy(GenP([4, 8], swizzle(2, 1, 4)))">'
-    assert lowered.count(staged) == 2
-
-
-def test_staging_changes_nothing_without_a_schedule() -> None:
-    def kernel(a: Any, b: Any) -> None:
-        b.staged(TILE)[:, :] = a.staged(TILE)[:, :] * 2
-
-    assert (run(kernel, ROWS, shape=(4, 8)) == 2 * ROWS).all()
 
 
 def test_vectors_are_broadcast_as_numpy_does() -> None:
@@ -235,21 +214,6 @@ def carries_more(a: Any) -> None:
             lambda a: lg.dot(a[:, :], a[:, :].T, lg.zeros((4, 4), "i32")),
             "a GEMM of f32 is accumulated in i32",
             "floating point is summed",
-        ),
-        (
-            lambda a: lg.dot(a[:, :], a[:, :].T, warps=lg.OrderBy(lg.Row(3, 1))),
-            "'OrderBy\\(Row\\(3, 1\\)\\)' does not divide a GEMM of size 4×4",
-            "OrderBy\\(Row\\(2, 4\\)\\)",
-        ),
-        (
-            lambda a: a.staged(lg.OrderBy(lg.Row(4, 3)))[:, :],
-            "staged in tiles of sizes \\[4, 3\\], but accessed in tiles of sizes \\[4, 8\\]",
-            "the tile's dimensions",
-        ),
-        (
-            lambda a: a.staged(TILE)[0, 0],
-            "but accessed in single elements",
-            "the tile's dimensions",
         ),
     ],
 )

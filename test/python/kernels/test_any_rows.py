@@ -61,7 +61,7 @@ def _multiplied(
     [("row", "row", "row"), ("row", "col", "col"), ("col", "row", "col"), ("col", "col", "row")],
 )
 def test_orders_of_the_matrices(a: str, b: str, c: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where columns are contiguous TMA needs rows that are multiples; others take `hmma`."""
+    """Where columns are contiguous TMA needs rows that are multiples; others take `cp_async`."""
     monkeypatch.setattr("lego_mlir.kernels.gemm.any_rows.cover.samples", lambda: [MOST_SAMPLED])
     layouts = {"a": _layout(a, M, K), "b": _layout(b, K, N), "c": _layout(c, M, N)}
     multiply = kernels.matmul(None, N, K, **layouts, target="sm_90a", configs=1)  # type: ignore[arg-type]
@@ -164,7 +164,7 @@ def test_batches() -> None:
 
 
 def test_rows_of_columns_that_tma_does_not_take() -> None:
-    """Threads store a C of odd rows; an A of odd rows is left to `hmma`, with a warning."""
+    """Threads store a C of odd rows; an A of odd rows is left to `cp_async`, with a warning."""
     multiply = kernels.matmul(None, 133, K, config=SMALL, target="sm_90a")
     a, b = np.ones((50, K), np.float16), np.ones((K, 133), np.float16)
     c = np.full((50, 133), np.nan, np.float16)

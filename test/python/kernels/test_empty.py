@@ -89,7 +89,7 @@ def test_dimensions_beyond_the_coordinates_of_tma(k: int) -> None:
         kernel = matmul(64, 64, k, target="sm_90a")
     assert kernel.schedule == "cp_async"
     with pytest.raises(LegoError, match="TMA takes up to 2147483648 elements"):
-        matmul(64, 64, k, target="sm_90a", schedule="wgmma")
+        matmul(64, 64, k, target="sm_90a", schedule="persistent")
 
 
 def test_offsets_beyond_32_bits_are_computed_in_64() -> None:

@@ -330,7 +330,7 @@ def test_few_rows_or_columns_have_enough_bytes_in_flight(
 def test_the_planner_chooses_it_for_few_rows_only() -> None:
     assert matmul(1, 8191, 8193, target="sm_90a").schedule is None
     assert matmul(3, 4096, 4096, target="sm_80").schedule is None
-    assert matmul(64, 8192, 8192, target="sm_90a").schedule == "wgmma"
+    assert matmul(64, 8192, 8192, target="sm_90a").schedule == "persistent"
 
 
 @pytest.mark.parametrize(

@@ -171,15 +171,17 @@ def test_8_bit_floats_and_integers_by_mma() -> None:
         check(kernel, shapes, dtype, target="sm_89")
 
 
-def test_one_gemm_that_tma_cannot_copy_makes_all_fall_back_to_hmma() -> None:
-    with pytest.warns(UserWarning, match=r"GEMM 1, 64×64×60: A: .*'hmma', not 'wgmma'") as caught:
+def test_one_gemm_that_tma_cannot_copy_makes_all_fall_back_to_cp_async() -> None:
+    with pytest.warns(
+        UserWarning, match=r"GEMM 1, 64×64×60: A: .*'cp_async', not 'persistent'"
+    ) as caught:
         kernel = grouped_matmul([(64, 64, 64), (64, 64, 60)], target="sm_90a")
     assert caught[0].filename == __file__
     assert kernel.schedule == "cp_async"
     check(kernel, [(64, 64, 64), (64, 64, 60)])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        grouped_matmul([(64, 64, 60)], schedule="hmma", target="sm_90a")
+        grouped_matmul([(64, 64, 60)], schedule="cp_async", target="sm_90a")
 
 
 def test_a_warning_for_8_bit_elements_that_are_not_along_k() -> None:
@@ -208,12 +210,12 @@ def test_an_epilogue_by_mma() -> None:
         ([(0, 8, 8)], {}, "none of the 1 GEMMs has a row of C"),
         ([(64, 64, 64)], {"dtype": "f64"}, "do not multiply 'f64'"),
         ([(64, 0, 64)], {}, r"\(64, 0, 64\) is not the \(m, n, k\)"),
-        ([(64, 64, 64), (64, 64, 60)], {"schedule": "wgmma"}, "GEMM 1, 64×64×60: A: "),
+        ([(64, 64, 64), (64, 64, 60)], {"schedule": "persistent"}, "GEMM 1, 64×64×60: A: "),
         (SHAPES, {"b": [OrderBy(Col(8, 8))]}, "1 layouts b for 4 GEMMs"),
-        ([(64, 64, 64)], {"dtype": "i8", "schedule": "wgmma"}, "GEMM 0, .* only along k"),
+        ([(64, 64, 64)], {"dtype": "i8", "schedule": "persistent"}, "GEMM 0, .* only along k"),
         (SHAPES, {"config": WgmmaConfig((64, 64, 64), 1, 3, cluster=(2, 1))}, "cluster 2×1"),
         (SHAPES, {"schedule": "fast"}, "no schedule 'fast'"),
-        (SHAPES, {"schedule": "hmma", "config": SMALL}, "is for the schedule 'wgmma'"),
+        (SHAPES, {"schedule": "cp_async", "config": SMALL}, "is for the schedule 'persistent'"),
         (
             [(8, 8, 8)],
             {"a": [OrderBy(GenP([8, 8], lg.antidiagonal))]},
@@ -242,24 +244,3 @@ def test_gemms_of_different_orders_are_refused() -> None:
     b = [OrderBy(Col(k, n)) if n == 64 else lg.OrderBy(lg.Row(k, n)) for _, n, k in shapes]
     with pytest.raises(LegoError, match="GEMM 1 has an A by row and a B by row"):
         grouped_matmul(shapes, b=b, target="sm_90a")
-
-
-def test_chosen_tiles_have_one_shared_memory_layout() -> None:
-    tiles = lg.OrderBy(lg.Row(64, 64))
-    layouts = [lg.OrderBy(lg.GenP([64, 64], lg.tma_swizzle(128, 2))), tiles]
-
-    def kernel(a: Any, b: Any, c: Any) -> None:
-        @lg.fold(1, lg.zeros((64, 64), "f32"))
-        def total(_: Any, total: Any) -> Any:
-            both = [lambda s=s: a.staged(s)[:, :] for s in layouts]
-            right = b.staged(layouts[0])[:, :]
-            left = lg.choose(lg.block_id(), both)
-            return lg.dot(left, right, total, warps=lg.OrderBy(lg.Row(4, 1)))
-
-        c.staged(layouts[0])[:, :] = total.to("f16")
-
-    types = {name: lg.TensorType("f16", tiles, 16) for name in "abc"}
-    made = lg.kernel(grid=2, block=128, parameters=types, schedule="wgmma")(kernel)
-    with pytest.raises(LegoError, match="A has two layouts in shared memory") as caught:
-        made.compile("sm_90a")
-    assert "same shared-memory layout" in str(caught.value.hint)

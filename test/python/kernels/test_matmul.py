@@ -104,7 +104,7 @@ def test_every_config_is_correct(config: MmaConfig) -> None:
 
 
 def test_a_config_is_chosen_by_default() -> None:
-    check(matmul(256, 256, 128, schedule="hmma"))
+    check(matmul(256, 256, 128, schedule="cp_async"))
 
 
 def test_batched_gemms_are_correct() -> None:
@@ -207,7 +207,7 @@ def test_no_excess_sectors_or_wavefronts(a: Any, b: Any) -> None:
 
 @pytest.mark.parametrize("target", ["sm_80", "sm_89", "sm_90a"])
 def test_large_gemms_do_not_spill(target: str) -> None:
-    kernel = matmul(4096, 4096, 4096, schedule="hmma", target=target)
+    kernel = matmul(4096, 4096, 4096, schedule="cp_async", target=target)
     cubin = kernel.compilation(Options(target=Target.parse(target))).cubin
     (resources,) = cubin.resources
     assert (resources.spill_store_bytes, resources.stack_bytes) == (0, 0)

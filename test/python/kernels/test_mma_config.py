@@ -113,7 +113,7 @@ def test_small_gemms_get_tiles_for_most_multiprocessors() -> None:
 
 
 def test_an_explanation_names_the_card_the_config_and_the_limits_of_others() -> None:
-    text = matmul(512, 768, 256, schedule="hmma", config=CONFIG, target="sm_90a").explain()
+    text = matmul(512, 768, 256, schedule="cp_async", config=CONFIG, target="sm_90a").explain()
     assert "512×768×256 of f16" in text
     assert "NVIDIA H200" in text
     assert f"config     {CONFIG}" in text

@@ -140,11 +140,11 @@ def test_an_epilogue_and_a_chosen_config() -> None:
     assert "2 groups of 70 rows" in kernel.explain()
 
 
-def test_matrices_that_tma_cannot_copy_fall_back_to_hmma() -> None:
-    with pytest.warns(UserWarning, match="ragged_matmul: A: .* so the schedule is 'hmma'"):
+def test_matrices_that_tma_cannot_copy_fall_back_to_cp_async() -> None:
+    with pytest.warns(UserWarning, match="ragged_matmul: A: .* so the schedule is 'cp_async'"):
         assert ragged_matmul(64, 64, 60, 2, target="sm_90a").schedule == "cp_async"
     with pytest.raises(LegoError, match="A: "):
-        ragged_matmul(64, 64, 60, 2, schedule="wgmma", target="sm_90a")
+        ragged_matmul(64, 64, 60, 2, schedule="persistent", target="sm_90a")
 
 
 @pytest.mark.parametrize(

@@ -23,13 +23,11 @@ from lego_mlir.hardware.specs import spec_of
 from lego_mlir.hardware.targets import Target
 from lego_mlir.kernels import matmul
 from lego_mlir.kernels.gemm import tuned_table
+from lego_mlir.kernels.gemm.epilogue_tiles import epilogue_columns
 from lego_mlir.kernels.gemm.mma.config import MmaConfig
 from lego_mlir.kernels.gemm.planner import plan
 from lego_mlir.kernels.gemm.problem import Problem
 from lego_mlir.kernels.gemm.rasterization import raster_groups
-from lego_mlir.kernels.gemm.shared_layouts import (
-    epilogue_tile,
-)
 from lego_mlir.kernels.gemm.tile_program import schedule_params
 from lego_mlir.kernels.gemm.wgmma.config import WgmmaConfig
 from lego_mlir.kernels.gemm.wgmma.config_table import ConfigTable, shared_bytes_of, tiles_of
@@ -62,7 +60,6 @@ def test_sizes_and_parameters_of_a_config() -> None:
     assert CONFIG.tiles(LARGE) == (32, 16)
     assert CONFIG.k_iterations(replace(LARGE, k=250)) == 4
     assert CONFIG.epilogue_tiles(LARGE) == 4
-    assert CONFIG.warp_layout == OrderBy(Row(8, 1))
     params = schedule_params(CONFIG, LARGE, H200)
     assert params["ctas"] == 132
     assert params["overlap_epilogue"] == 1
@@ -192,41 +189,20 @@ def test_tma_swizzled_tiles_have_no_bank_conflicts(rows: int, columns: int, size
 
 
 def test_epilogue_tiles_are_one_swizzle_wide() -> None:
-    assert epilogue_tile(256, 2).dims == (64, 64)
-    assert epilogue_tile(48, 2).dims == (64, 16)
-    assert epilogue_tile(256, 4).dims == (64, 32)
-    assert epilogue_tile(16, 2, by_row=False).dims == (64, 16)
+    assert epilogue_columns(256, 2) == 64
+    assert epilogue_columns(48, 2) == 16
+    assert epilogue_columns(256, 4) == 32
+    assert epilogue_columns(16, 2, by_row=False) == 16
     with pytest.raises(LegoError, match="a column of 64 elements of 4 bytes is wider"):
-        epilogue_tile(64, 4, by_row=False)
+        epilogue_columns(64, 4, by_row=False)
     with pytest.raises(LegoError, match=r"rows of 24 elements of 2 bytes .* multiple of 32"):
         tma_swizzled_tile(64, 24, 2)
     with pytest.raises(LegoError, match="20 columns of C are no multiple of 8"):
-        epilogue_tile(20, 2)
-
-
-@pytest.mark.parametrize("by_row", [True, False])
-@pytest.mark.parametrize("size", [1, 2, 4])
-def test_epilogue_tiles_of_every_width(size: int, by_row: bool) -> None:
-    """Their chunks of 8 columns stay whole, and 16 bytes of 8 rows are in different banks."""
-    if size == 4 and not by_row:
-        return
-    for columns in range(16 if size == 1 else 8, 257, 16 if size == 1 else 8):
-        layout = epilogue_tile(columns, size, by_row=by_row)
-        rows, width = layout.dims
-        assert rows == 64
-        assert width % 8 == columns % width == 0
-        offsets = np.asarray(layout.apply(*np.indices((rows, width))))
-        assert sorted(offsets.flat) == list(range(rows * width))
-        if size == 2:  # those that stmatrix writes
-            lines = offsets if by_row else offsets.T
-            starts = lines[:8, ::8] * size
-            assert (np.diff(lines[:, : len(lines[0]) // 8 * 8].reshape(-1, 8)) == 1).all()
-            for column in starts.T:
-                assert len(set((column // 16 % 8).tolist())) == 8
+        epilogue_columns(20, 2)
 
 
 def test_swapped_tiles_of_odd_widths_have_chunks_that_stmatrix_writes() -> None:
-    found = {n: epilogue_tile(n, 2, by_row=False).dims[1] for n in (176, 208, 240, 152, 80, 112)}
+    found = {n: epilogue_columns(n, 2, by_row=False) for n in (176, 208, 240, 152, 80, 112)}
     assert found == {176: 16, 208: 16, 240: 48, 152: 8, 80: 40, 112: 56}
 
 

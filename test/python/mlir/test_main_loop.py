@@ -26,7 +26,7 @@ def check(kernel: Any, *orders: str) -> None:
 @pytest.mark.parametrize("iterations", [1, 2, 3, 5])
 def test_loops_shorter_and_longer_than_the_pipeline(iterations: int, stages: int) -> None:
     config = MmaConfig((32, 32, 32), (2, 1), stages)
-    kernel = matmul(32, 32, 32 * iterations, config=config, schedule="hmma")
+    kernel = matmul(32, 32, 32 * iterations, config=config, schedule="cp_async")
     check(kernel, "late", "early", "random:1")
 
 
@@ -36,25 +36,25 @@ def test_partial_tiles_of_every_transpose(a: Any, b: Any) -> None:
     m, n, k = 40, 72, 200
     config = MmaConfig((32, 32, 64), (1, 2), 3)
     check(
-        matmul(m, n, k, a=OrderBy(a(m, k)), b=OrderBy(b(k, n)), config=config, schedule="hmma"),
+        matmul(m, n, k, a=OrderBy(a(m, k)), b=OrderBy(b(k, n)), config=config, schedule="cp_async"),
         "late",
     )
 
 
 @pytest.mark.parametrize("k", [16, 32])
 def test_tiles_of_one_step_and_of_two(k: int) -> None:
-    check(matmul(32, 32, 96, config=MmaConfig((32, 32, k), (1, 1), 3), schedule="hmma"), "late")
+    check(matmul(32, 32, 96, config=MmaConfig((32, 32, k), (1, 1), 3), schedule="cp_async"), "late")
 
 
 def test_copies_through_registers_stay_together() -> None:
     """Rows of 33 elements begin at odd addresses: no asynchronous copy is as narrow."""
-    kernel = matmul(32, 33, 97, config=MmaConfig((32, 32, 32), (1, 1), 2), schedule="hmma")
+    kernel = matmul(32, 33, 97, config=MmaConfig((32, 32, 32), (1, 1), 2), schedule="cp_async")
     assert "ld.global.b16" in kernel.compilation(Options(target=Target.parse("sm_80"))).ptx
     check(kernel, "late")
 
 
 def test_the_next_fragments_are_loaded_before_the_last_mmas() -> None:
-    kernel = matmul(64, 64, 512, config=MmaConfig((64, 64, 64), (2, 2), 3), schedule="hmma")
+    kernel = matmul(64, 64, 512, config=MmaConfig((64, 64, 64), (2, 2), 3), schedule="cp_async")
     ptx = kernel.compilation(Options(target=Target.parse("sm_80"))).ptx
     words = re.findall(r"cp\.async\.(?:commit|wait)_group|bar\.sync|ldmatrix|mma\.sync", ptx)
     wait = words.index("cp.async.wait_group", words.index("cp.async.wait_group") + 1)

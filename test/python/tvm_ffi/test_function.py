@@ -132,7 +132,7 @@ def aligned(like: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 def test_tensor_maps_are_encoded_where_an_address_changed(
     function_of: Build, recorder: Any
 ) -> None:
-    function = function_of(matmul(512, 512, 512, schedule="wgmma", target="sm_90a").compile())
+    function = function_of(matmul(512, 512, 512, schedule="persistent", target="sm_90a").compile())
     a, b, c, other = (aligned(np.zeros((512, 512), np.float16)) for _ in range(4))
     function(a, b, c)
     first = len(recorder.encodings)
@@ -149,7 +149,7 @@ def test_tensor_maps_are_encoded_where_an_address_changed(
 
 
 def test_a_map_that_the_driver_refuses(function_of: Build, recorder: Any) -> None:
-    function = function_of(matmul(512, 512, 512, schedule="wgmma", target="sm_90a").compile())
+    function = function_of(matmul(512, 512, 512, schedule="persistent", target="sm_90a").compile())
     recorder.answers.append(1)
     with pytest.raises(LegoError, match=r"the driver refuses the tensor map of '\w+'"):
         function(*(aligned(np.zeros((512, 512), np.float16)) for _ in range(3)))

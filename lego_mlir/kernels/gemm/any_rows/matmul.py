@@ -16,7 +16,7 @@ from lego_mlir.kernels.gemm.build import Request, RunTimeRows, build, reference_
 from lego_mlir.kernels.gemm.config import GemmConfig
 from lego_mlir.kernels.gemm.gemv.config import GemvConfig
 from lego_mlir.kernels.gemm.matrices import order_of
-from lego_mlir.kernels.gemm.planner import GEMV, HMMA, fallback_warning
+from lego_mlir.kernels.gemm.planner import CP_ASYNC, GEMV, fallback_warning
 from lego_mlir.kernels.gemm.problem import Problem
 from lego_mlir.kernels.gemm.unaligned.remedies import Remedies
 from lego_mlir.kernels.public import warn_user
@@ -81,7 +81,7 @@ def matmul_of_any_rows(
             hint="pad k to a multiple of 16 bytes",
         )
         warn_user(fallback_warning("matmul", reason))
-        gemm = replace(gemm, schedule=HMMA)
+        gemm = replace(gemm, schedule=CP_ASYNC)
     elif isinstance(needed, LegoError) and gemm.schedule is None:
         warn_user(fallback_warning("matmul", needed))
     return _choice(gemm)
@@ -97,7 +97,7 @@ def _choice(gemm: AnyRows) -> KernelChoice:
     covers = [of_multiples.choose_configs()]
     makers = _makers(of_multiples, covers[0])
     if of_multiples is not gemm:  # other rows are no multiples of what TMA needs
-        general = replace(gemm, schedule=HMMA if gemm.schedule is None else gemm.schedule)
+        general = replace(gemm, schedule=CP_ASYNC if gemm.schedule is None else gemm.schedule)
         covers.append(general.choose_configs())
         makers += _makers(general, covers[1])
 

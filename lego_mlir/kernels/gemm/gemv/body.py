@@ -13,6 +13,7 @@ from typing import Any
 
 from lego_mlir.algebra import GenP, Layout, OrderBy, Row, ceildiv, swizzle
 from lego_mlir.frontend import (
+    ScalarType,
     Value,
     atomic_add,
     atomic_exchange,
@@ -39,8 +40,8 @@ from lego_mlir.kernels.gemm.kernel import (
     Operand,
     TiledGemm,
     check_epilogue_result,
-    operand_tile,
 )
+from lego_mlir.kernels.gemm.matrices import tiled, transposed
 from lego_mlir.kernels.gemm.problem import Problem
 
 _PAIR = 2
@@ -321,10 +322,7 @@ def _epilogue(
         operands: the types and the values of the epilogue's operands.
     """
     kinds, values = operands
-    at = (gemm.at(element[0]), gemm.at(element[1]))
-    found = {
-        name: operand_tile(value, kinds[name], gemm, (1, 1), at) for name, value in values.items()
-    }
+    found = {name: _operand(value, kinds[name], gemm, element) for name, value in values.items()}
     result = epilogue(total, **found)
     check_epilogue_result(result)
     return result
@@ -349,3 +347,28 @@ def _sums_layout(
     swizzled = min(GROUPS, rows & -rows)  # a power of two
     order = GenP([swizzled, GROUPS * MMA_COLUMNS], swizzle(MMA_COLUMNS, 1, swizzled))
     return OrderBy(Row(rows // swizzled), order).GroupBy([*sizes, *columns])
+
+
+def _operand(value: Any, kind: Operand, gemm: TiledGemm, element: Sequence[Any]) -> Any:
+    """Return what belongs to an element of C of an epilogue operand: a number, or 1×1 of them.
+
+    Args:
+        value: the operand.
+        kind: its parameter.
+        gemm: the GEMM.
+        element: the row and the column.
+    """
+    if isinstance(kind, ScalarType):
+        return value
+    layout = kind.layout
+    if layout.rank == 1:  # the same for every row of C
+        axis = 0 if gemm.is_transposed else 1
+        found = value.view(tiled(layout, [1]))[element[axis], :]
+        return found[:, None] if gemm.is_transposed else found
+    if gemm.is_transposed:
+        layout = transposed(layout)
+    outer = [0 if n == 1 else i for n, i in zip(layout.dims, element, strict=True)]
+    inner = [0 if n == 1 else slice(None) for n in layout.dims]
+    found = value.view(tiled(layout, [1, 1]))[*outer, *inner]
+    is_column = layout.dims[1] == 1 and layout.dims[0] != 1
+    return found[:, None] if is_column else found

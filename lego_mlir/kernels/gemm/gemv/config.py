@@ -87,10 +87,6 @@ class GemvConfig(GemmConfig):
         return self.split_k
 
     @property
-    def warp_layout(self) -> Layout:
-        return OrderBy(Row(*self.warps))
-
-    @property
     def is_swapped(self) -> bool:
         return self.swap_ab
 

@@ -1,1 +1,1 @@
-"""GEMMs by `mma.sync`: config and heuristic. The body is that of tiled GEMMs (`gemm.kernel`)."""
+"""GEMMs by `mma.sync`: config and heuristic. `gemm.tile_program` has the kernel's body."""

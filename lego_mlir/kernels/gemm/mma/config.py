@@ -24,7 +24,7 @@ from lego_mlir.kernels.gemm.rasterization import raster_groups
 _MOST_UNROLLED = 128
 """Instructions `mma.sync` of a warp in a K loop that is unrolled, at most. So many are in that of
 512×512×512, which took 3.45 µs where LLVM unrolled it and 3.78 to 3.87 µs where it did not
-(bench/results/gemm.md, schedule `hmma`)."""
+(bench/results/gemm.md, schedule `cp_async`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,6 @@ class MmaConfig(GemmConfig):
             copied while one is multiplied.
         raster_group: height in tiles of a raster group, at most. CTAs take the tiles of a group
             column by column, so that what they read is still in the L2 cache.
-        steps: the schedule whose steps make the kernels, which are programs on tiles.
     """
 
     tile: tuple[int, int, int]
@@ -46,8 +45,7 @@ class MmaConfig(GemmConfig):
     stages: int
     raster_group: int = 8
 
-    schedule: ClassVar[str] = "hmma"
-    steps: ClassVar[str] = "cp_async"
+    schedule: ClassVar[str] = "cp_async"
 
     @property
     def threads(self) -> int:

@@ -86,8 +86,8 @@ def ragged_matmul(
         epilogue: a function that computes a tile of C from the accumulator's tile.
         config: the config; by default that of one GEMM of m×n×k. The fields `cluster`,
             `overlap_epilogue`, `split_k` and `swap_ab` of a `WgmmaConfig` keep their defaults.
-        schedule: `wgmma` or `hmma`. By default `wgmma` for sm_90a, else `hmma`. If TMA cannot copy
-            the matrices it is `hmma` too, with a warning.
+        schedule: `persistent` or `cp_async`. By default `persistent` for sm_90a, else `cp_async`.
+            If TMA cannot copy the matrices it is `cp_async` too, with a warning.
         target: the GPU architecture; by default that of the GPU in this machine, and sm_90a
             without one.
         promote: as in `matmul`.

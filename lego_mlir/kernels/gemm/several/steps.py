@@ -33,7 +33,7 @@ def steps_of(
     """
     found: dict[str, Any] = {"warps": config.threads // WARP_THREADS, "pdl": pdl}
     if not isinstance(config, WgmmaConfig):
-        return {**found, "schedule": MmaConfig.steps, "params": config.grouped_params(problem)}
+        return {**found, "schedule": MmaConfig.schedule, "params": config.grouped_params(problem)}
     params = tile_program.schedule_params(
         config,
         problem,
@@ -44,6 +44,6 @@ def steps_of(
     return {
         **found,
         "tile_multiple": tile_program.tile_multiple(config),
-        "schedule": tile_program.SCHEDULE,
+        "schedule": WgmmaConfig.schedule,
         "params": params,
     }

@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 from math import prod
 from typing import ClassVar
 
-from lego_mlir.algebra import Layout, OrderBy, Row
-from lego_mlir.analysis.shared_tiles import tma_swizzled_tile, tma_swizzled_transpose
+from lego_mlir.algebra import Layout
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.hardware.dtypes import ELEMENT_BYTES
 from lego_mlir.hardware.limits import (
@@ -16,7 +15,6 @@ from lego_mlir.hardware.limits import (
     L2_PROMOTIONS,
     MMA_COLUMNS,
     WARPGROUP_THREADS,
-    WARPGROUP_WARPS,
     WGMMA_COLUMNS,
     WGMMA_INTEGER_COLUMNS,
     WGMMA_K_BYTES,
@@ -24,14 +22,12 @@ from lego_mlir.hardware.limits import (
 )
 from lego_mlir.hardware.swizzle import MODES
 from lego_mlir.kernels.gemm.config import GemmConfig
-from lego_mlir.kernels.gemm.problem import Problem
-from lego_mlir.kernels.gemm.rasterization import raster_groups
-from lego_mlir.kernels.gemm.shared_layouts import (
+from lego_mlir.kernels.gemm.epilogue_tiles import (
     EPILOGUE_TILES,
     epilogue_columns,
-    epilogue_tile,
-    thread_stored_tile,
 )
+from lego_mlir.kernels.gemm.problem import Problem
+from lego_mlir.kernels.gemm.rasterization import raster_groups
 from lego_mlir.kernels.gemm.wgmma import registers
 
 _ONE_CTA_BYTES = 117 * KIB
@@ -95,7 +91,7 @@ class WgmmaConfig(GemmConfig):
     l2_promotion: int = 0
     ping_pong: bool = False
 
-    schedule: ClassVar[str] = "wgmma"
+    schedule: ClassVar[str] = "persistent"
     is_batch_rasterized: ClassVar[bool] = True
     ungrouped: ClassVar[tuple[str, ...]] = (
         *("cluster", "overlap_epilogue", "swap_ab", "ping_pong"),
@@ -110,10 +106,6 @@ class WgmmaConfig(GemmConfig):
     def sharers(self) -> int:
         """The consumer warpgroups that divide the rows of a tile."""
         return 1 if self.ping_pong else self.consumers
-
-    @property
-    def warp_layout(self) -> Layout:
-        return OrderBy(Row(WARPGROUP_WARPS * self.sharers, 1))
 
     @property
     def column_slices(self) -> int:
@@ -179,26 +171,6 @@ class WgmmaConfig(GemmConfig):
 
     def rasterization(self, problem: Problem, batch: int | None = None) -> Layout:
         return raster_groups(*self.grid(problem), self.raster_group, self.cluster, batch)
-
-    def shared_layouts(self, problem: Problem) -> tuple[Layout, Layout, Layout]:
-        """Return the shared-memory layouts of the tiles of A and B, and of an epilogue tile of C.
-
-        Raises:
-            LegoError: no swizzling mode of TMA divides a tile.
-        """
-        m, n, k = self.tile
-        size = ELEMENT_BYTES[problem.dtype]
-        return (
-            (tma_swizzled_tile if problem.a == "row" else tma_swizzled_transpose)(m, k, size),
-            (tma_swizzled_tile if problem.b == "row" else tma_swizzled_transpose)(k, n, size),
-            epilogue_tile(
-                n // self.column_slices, ELEMENT_BYTES[problem.out], by_row=problem.c == "row"
-            ),
-        )
-
-    def thread_stored_layout(self, problem: Problem) -> Layout:
-        columns, size = self.tile[1] // self.column_slices, ELEMENT_BYTES[problem.out]
-        return thread_stored_tile(columns, size, by_row=problem.c == "row")
 
     def epilogue_tiles(self, problem: Problem) -> int:
         """Return the number of epilogue tiles that a warpgroup stores for each tile of C."""

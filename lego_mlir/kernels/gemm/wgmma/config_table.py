@@ -20,8 +20,8 @@ from lego_mlir.hardware.limits import (
     WARPGROUP_THREADS,
     WGMMA_ROWS,
 )
+from lego_mlir.kernels.gemm.epilogue_tiles import EPILOGUE_TILES, epilogue_columns
 from lego_mlir.kernels.gemm.problem import Problem
-from lego_mlir.kernels.gemm.shared_layouts import EPILOGUE_TILES, epilogue_columns
 from lego_mlir.kernels.gemm.wgmma.config import WgmmaConfig
 
 Numbers = npt.NDArray[np.float64]
@@ -111,7 +111,7 @@ def tiles_of(problem: Problem, table: ConfigTable) -> tuple[Numbers, Numbers]:
 
 
 def stores_rows(problem: Problem, table: ConfigTable) -> npt.NDArray[np.bool_]:
-    """Return whether a warp stores 256 bytes of a row of C, if threads do; see `shared_layouts`."""
+    """Return whether a warp stores 256 bytes of a row of C, if threads do."""
     columns = table.n / table.split_in_cluster
     is_wide = columns * ELEMENT_BYTES[problem.out] % (EPILOGUE_TILES * SWIZZLES[0]) == 0
     found: npt.NDArray[np.bool_] = is_wide & (table.swap == 0)

@@ -1,4 +1,4 @@
-"""Addresses in shared memory: those of a buffer, plus what a layout says."""
+"""Buffers in shared memory whose accesses are in order, and numbers that a CTA's rank chooses."""
 
 from __future__ import annotations
 
@@ -9,11 +9,7 @@ from lego_mlir.algebra import Layout
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.layouts import layout_attribute
-from lego_mlir.mlir.tile_ir.types import bytes_of
 from lego_mlir.mlir.tile_passes.lower_tiles import build
-
-_SHARED = 3
-"""The address space of shared memory in LLVM's NVPTX back end."""
 
 _WORKGROUP = "#gpu.address_space<workgroup>"
 
@@ -37,32 +33,6 @@ def allocate_guarded(
     buffer.owner.attributes[dialect.ALIGNMENT] = ir.IntegerAttr.get(i64, alignment)
     buffer.owner.attributes[by] = ir.UnitAttr.get()
     return buffer
-
-
-def address(buffer: Any, layout: Layout, index: Sequence[Any], shift: int = 0) -> Any:
-    """Build the address of an element, an i32.
-
-    Args:
-        buffer: a memref of one dimension in shared memory.
-        layout: of its elements.
-        index: of the element, a value a dimension.
-        shift: bytes to add.
-    """
-    i32 = build.i32()
-    base = build.make("memref.extract_aligned_pointer_as_index", ir.IndexType.get(), buffer)
-    start = build.make("arith.index_cast", i32, base)
-    offset = dialect.apply(layout_attribute(layout), index)
-    size = bytes_of(ir.MemRefType(buffer.type).element_type)
-    distance = build.binary(
-        "muli", build.make("arith.index_cast", i32, offset), build.constant(i32, size)
-    )
-    at = build.binary("addi", start, distance)
-    return build.binary("addi", at, build.constant(i32, shift)) if shift else at
-
-
-def as_pointer(at: Any) -> Any:
-    """Build the pointer to shared memory of an address, an i32."""
-    return build.make("llvm.inttoptr", ir.Type.parse(f"!llvm.ptr<{_SHARED}>"), at)
 
 
 def by_rank(kind: Any, numbers: Sequence[int], rank: Any) -> Any:

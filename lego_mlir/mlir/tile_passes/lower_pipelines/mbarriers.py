@@ -15,15 +15,11 @@ from typing import Any
 from lego_mlir.algebra import Layout, OrderBy, Row
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.emit import nvvm
-from lego_mlir.mlir.tile_passes.lower_pipelines.addresses import (
-    address,
-    allocate_guarded,
-    as_pointer,
-)
+from lego_mlir.mlir.tile_passes.lower_pipelines.addresses import allocate_guarded
 from lego_mlir.mlir.tile_passes.lower_pipelines.positions import Position
 from lego_mlir.mlir.tile_passes.lower_tiles import build
 from lego_mlir.mlir.tile_passes.lower_tiles.memory import where
-from lego_mlir.mlir.tiles.pointers import cluster_pointer
+from lego_mlir.mlir.tile_passes.lower_tiles.pointers import address, as_pointer, cluster_pointer
 
 _ALL_LANES = -1
 _BARRIER_BYTES = 8

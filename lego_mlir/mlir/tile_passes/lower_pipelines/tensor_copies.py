@@ -40,10 +40,15 @@ from lego_mlir.mlir.tile_ir.kernels import TileKernel
 from lego_mlir.mlir.tile_ir.open_sizes import sizes_of
 from lego_mlir.mlir.tile_ir.operations import slice_of
 from lego_mlir.mlir.tile_ir.types import bytes_of, shared_layout_in
-from lego_mlir.mlir.tile_passes.lower_pipelines.addresses import address, as_pointer, by_rank
+from lego_mlir.mlir.tile_passes.lower_pipelines.addresses import by_rank
 from lego_mlir.mlir.tile_passes.lower_pipelines.picked_tensors import tensors_of
 from lego_mlir.mlir.tile_passes.lower_tiles import build
-from lego_mlir.mlir.tiles.pointers import in_cluster, tensor_map_at
+from lego_mlir.mlir.tile_passes.lower_tiles.pointers import (
+    address,
+    as_pointer,
+    in_cluster,
+    tensor_map_at,
+)
 
 
 @dataclass(frozen=True)

@@ -46,8 +46,7 @@ from lego_mlir.mlir.modules import operations_in
 from lego_mlir.mlir.tile_ir.roles import role_around
 from lego_mlir.mlir.tile_passes.lower_tiles import build
 from lego_mlir.mlir.tile_passes.lower_tiles.memory import allocate, where
-from lego_mlir.mlir.tiles.pointers import pointer
-from lego_mlir.mlir.tiles.structure import body_of
+from lego_mlir.mlir.tile_passes.lower_tiles.pointers import address, as_pointer
 
 if TYPE_CHECKING:
     from lego_mlir.mlir.tile_passes.lower_tiles.threads import Threads
@@ -151,7 +150,8 @@ class Exchange:
                 op.move_after(last)
 
     def _pointer(self, slot: Any | None) -> Any:
-        return pointer(self.barrier, OrderBy(Row(self.slots)), [slot or 0])
+        at = slot if isinstance(slot, ir.Value) else build.index(slot or 0)
+        return as_pointer(address(self.barrier, OrderBy(Row(self.slots)), [at]))
 
 
 class Exchanges:
@@ -208,7 +208,7 @@ class Exchanges:
         kernel = self._threads.kernel
         send = next(op for op in operations_in(kernel.launch) if _is_send(op))
         role = role_around(send)
-        block = kernel.body if role is None else body_of(role)
+        block = kernel.body if role is None else role.regions[0].blocks[0]
         with ir.InsertionPoint(ancestor_in(block, send)):
             nvvm.cluster_wait()
         if role is not None:

@@ -56,6 +56,7 @@ from lego_mlir.mlir.dialect import tile_operations as tiles
 from lego_mlir.mlir.lowering.indices.index_reader import launch_sizes
 from lego_mlir.mlir.modules import operations_in
 from lego_mlir.mlir.schedule.transform_step import TransformStep, transform
+from lego_mlir.mlir.structure import set_size
 from lego_mlir.mlir.tile_ir.kernels import TileKernel, constant_size
 from lego_mlir.mlir.tile_passes.lower_tiles import build
 from lego_mlir.mlir.tile_steps.accumulating import (
@@ -65,7 +66,7 @@ from lego_mlir.mlir.tile_steps.accumulating import (
     move_body,
 )
 from lego_mlir.mlir.tile_steps.dots.slice_workspaces import SliceWorkspaces
-from lego_mlir.mlir.tile_steps.kernels import body_of, kernels_of, operations_of, set_size
+from lego_mlir.mlir.tile_steps.kernels import body_of, kernels_of, operations_of
 
 _LOOP, _BRANCH = "scf.for", "scf.if"
 _Z = 2

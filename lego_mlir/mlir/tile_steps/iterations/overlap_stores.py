@@ -41,10 +41,11 @@ from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.dialect import pipeline_operations as pipelines
 from lego_mlir.mlir.modules import operations_in
 from lego_mlir.mlir.schedule.transform_step import TransformStep, transform
+from lego_mlir.mlir.structure import clone
 from lego_mlir.mlir.tile_ir.iterations import runs_at_least
 from lego_mlir.mlir.tile_passes.lower_tiles import build
 from lego_mlir.mlir.tile_passes.lower_tiles.memory import where
-from lego_mlir.mlir.tile_steps.iterations.rotation import Rotation, clone_with
+from lego_mlir.mlir.tile_steps.iterations.rotation import Rotation
 from lego_mlir.mlir.tile_steps.kernels import (
     body_of,
     following,
@@ -164,7 +165,7 @@ def _spread(step: TransformStep, guard: Any, parts: Any) -> None:
             values = {body_of(parts).arguments[0]: number}
             scalars = [op for op in operations_of(parts.block) if is_scalar(op)]
             for op in (*scalars, *operations_of(body_of(parts))[:-1]):
-                clone_with(op, values)
+                clone(op, values)
     step.erase(parts)
 
 

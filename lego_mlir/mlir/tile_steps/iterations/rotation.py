@@ -25,7 +25,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from lego_mlir.mlir.bindings import ir
-from lego_mlir.mlir.modules import named_attributes, operations_in
+from lego_mlir.mlir.modules import named_attributes
+from lego_mlir.mlir.structure import clone, used_by
 from lego_mlir.mlir.tile_passes.lower_tiles import build
 from lego_mlir.mlir.tile_passes.lower_tiles.memory import where
 from lego_mlir.mlir.tile_steps.accumulating import zeros
@@ -188,7 +189,7 @@ class Rotation:
         for op in operations:
             for x in used_by(op):
                 self._value(x, values)
-            made.append(clone_with(op, values))
+            made.append(clone(op, values))
         return made
 
     def _value(self, value: Any, values: dict[Any, Any]) -> Any:
@@ -198,22 +199,6 @@ class Rotation:
         if not isinstance(value, ir.BlockArgument) and is_scalar(value.owner):
             self._clone([value.owner.operation], values)
         return values.get(value, value)
-
-
-def clone_with(op: Any, values: dict[Any, Any]) -> Any:
-    """Clone an operation with new values for what it uses, to which its results are added."""
-    copy = op.clone().operation
-    for inner in (copy, *operations_in(copy)):
-        for k, operand in enumerate(inner.operands):
-            if operand in values:
-                inner.operands[k] = values[operand]
-    values.update(zip(op.results, copy.results, strict=True))
-    return copy
-
-
-def used_by(op: Any) -> list[Any]:
-    """Return the values that an operation and those inside of it use."""
-    return [x for inner in (op, *operations_in(op)) for x in inner.operands]
 
 
 def made_by(value: Any, operations: set[Any]) -> bool:

@@ -47,9 +47,10 @@ from lego_mlir.mlir.layouts import layout_attribute, symbols_of
 from lego_mlir.mlir.lowering.indices.index_reader import IndexReader, launch_sizes
 from lego_mlir.mlir.modules import operations_in
 from lego_mlir.mlir.schedule.transform_step import TransformStep, transform
+from lego_mlir.mlir.structure import set_size
 from lego_mlir.mlir.tile_ir.kernels import TileKernel, constant_size
 from lego_mlir.mlir.tile_passes.lower_tiles import build
-from lego_mlir.mlir.tile_steps.kernels import kernels_of, operations_of, set_size
+from lego_mlir.mlir.tile_steps.kernels import kernels_of, operations_of
 from lego_mlir.mlir.tile_steps.roles.balanced_loop import balanced_loop
 from lego_mlir.mlir.tile_steps.roles.program_order import known_order, open_order
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from math import prod
 from typing import Any
 
@@ -11,15 +10,10 @@ from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.dialect import tile_operations as tiles
 from lego_mlir.mlir.lowering import atomics
+from lego_mlir.mlir.lowering.access_checks import check_attributes
 from lego_mlir.mlir.lowering.bijectivity import check_stored
 from lego_mlir.mlir.tile_ir.types import is_register_tile
 from lego_mlir.mlir.tile_ir.verifier.checked import Checked
-
-_OF_VECTORS = (
-    *(dialect.SHARED, dialect.WITHIN, dialect.BY_THREADS),
-    dialect.STREAMED,
-)
-"""Attributes of accesses in kernels of threads."""
 
 
 def check_access(c: Checked, kind: Any, buffer: Any, origin: Sequence[Any]) -> None:
@@ -35,12 +29,6 @@ def check_access(c: Checked, kind: Any, buffer: Any, origin: Sequence[Any]) -> N
         LegoError: the attributes and types do not belong together.
     """
     layout = c.layouts.of(c.op)
-    for name in _OF_VECTORS:
-        c.require(
-            name not in c.op.attributes,
-            partial("in a kernel on tiles has the attribute '{}'".format, name),
-            "it belongs to the vectors that schedules distribute: leave it out",
-        )
     c.require(
         len(origin) == layout.rank + len(layout.symbols),
         lambda: (
@@ -88,11 +76,18 @@ def check_access(c: Checked, kind: Any, buffer: Any, origin: Sequence[Any]) -> N
 
 
 def _load(c: Checked) -> None:
+    check_attributes(c.op, c.source)
+    c.require(
+        dialect.STREAMED not in c.op.attributes,
+        lambda: f"in a kernel on tiles has the attribute '{dialect.STREAMED}'",
+        "leave it out: in a kernel on tiles the compiler chooses the loads",
+    )
     buffer, *origin = list(c.op.operands)
     check_access(c, c.op.results[0].type, buffer, origin)
 
 
 def _store(c: Checked) -> None:
+    check_attributes(c.op, c.source)
     value, buffer, *origin = list(c.op.operands)
     check_access(c, value.type, buffer, origin)
     _stored(c)
