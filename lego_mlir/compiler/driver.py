@@ -47,7 +47,7 @@ from lego_mlir.compiler.tile_stages import (
     LOWERING,
     PLACING,
     check_crowds,
-    check_steps,
+    check_placed,
     has_crowds,
     run_passes,
 )
@@ -180,8 +180,8 @@ class Compilation:
         context = module, self.layouts, self.source, self.options.target, self.step_check
         run_passes(PLACING, *context)
         is_crowded = has_crowds(*context)
-        if self.schedules.apply(module, PLACED, self.layouts):
-            check_steps(*context)
+        is_scheduled = self.schedules.apply(module, PLACED, self.layouts)
+        check_placed(*context, is_scheduled=is_scheduled)
         if is_crowded:  # unless the schedule has made room
             check_crowds(*context)
         return module

@@ -62,8 +62,9 @@ def run_passes(
 ) -> None:
     """Run passes over the kernels of a module that have tiles, in place.
 
-    What has tiles is verified before the first pass of `PLACING` and after the last. With a check
-    it is verified after each: that takes as long as the passes do, and tells which one is wrong.
+    What has tiles is verified before the first pass of `PLACING`; what these make, by
+    `check_placed`. With a check it is verified after each pass: that takes as long as the passes
+    do, and tells which one is wrong.
 
     Args:
         passes: `PLACING` or `LOWERING`.
@@ -95,10 +96,6 @@ def run_passes(
                     _verify_after(f"the pass '{step.__name__}'", kernel, placed=is_placed)
             if check is not None:
                 check.after(step.__name__, module)
-        if passes is PLACING and check is None:
-            module.operation.verify()
-            for kernel in kernels:
-                _verify_after("a pass", kernel, placed=True)
 
 
 def has_crowds(
@@ -130,23 +127,33 @@ def check_crowds(
             check_registers(kernel)
 
 
-def check_steps(
+def check_placed(
     module: Any,
     layouts: Layouts,
     source: Source,
     target: Target,
     check: StepCheck | None = None,
+    *,
+    is_scheduled: bool,
 ) -> None:
-    """Verify what the steps of a schedule have made of kernels on tiles; arguments as `run_passes`.
+    """Verify kernels on tiles that have layouts.
+
+    The arguments are those of `run_passes`, and whether steps of a schedule have run since.
 
     Raises:
         LegoError: at the operation that is wrong.
     """
     with module.context, ir.Location.unknown(), mlir_errors(source):
+        kernels = list(tile_kernels(module, layouts, source, target))
+        if not (kernels or is_scheduled):
+            return
         module.operation.verify()
-        for kernel in tile_kernels(module, layouts, source, target):
-            verify_tiles(kernel, placed=True)
-        if check is not None and check.has_begun:
+        for kernel in kernels:
+            if is_scheduled:
+                verify_tiles(kernel, placed=True)
+            else:
+                _verify_after("a pass", kernel, placed=True)
+        if is_scheduled and check is not None and check.has_begun:
             check.after("the schedule", module)
 
 
