@@ -66,6 +66,10 @@ _COLUMNS = 16
 _STORE_STAGES = 4
 """Parts of a tile of C that wait to be stored, at most."""
 
+_SHORT_ROW = 5
+"""Accesses of 16 bytes of a row that lanes store as soon as TMA does, whichever lane has them. Of 7
+they take 4 % longer on an H200 (bench/results/gemm_cluster.jsonl)."""
+
 _LEAST_STAGES = 2
 """Stages of the ring of these parts, also if a tile has one, where they fit."""
 
@@ -143,14 +147,14 @@ def _store_ring(
 
 
 def _stores_sectors(config: WgmmaConfig, problem: Problem) -> bool:
-    """Return whether neighbouring lanes store whole sectors of C, or all of a row of a tile.
+    """Return whether neighbouring lanes store whole sectors of C, or a row of a tile is short.
 
     Lanes divide a row's accesses of 16 bytes by powers of two: where their number is odd, each lane
     stores another row.
     """
     m, n = config.stored_tile
     accesses = (n if problem.c == "row" else m) * ELEMENT_BYTES[problem.out] // MAX_ACCESS_BYTES
-    return accesses <= 1 or accesses % 2 == 0
+    return accesses <= _SHORT_ROW or accesses % 2 == 0
 
 
 def _has_room_for_c(config: WgmmaConfig, problem: Problem, target: Target) -> bool:
