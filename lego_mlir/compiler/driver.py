@@ -12,7 +12,7 @@ bundle     an artifact: the code, and how to launch it
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
@@ -38,7 +38,7 @@ from lego_mlir.compiler.kernels.resource_limits import (
     check_registers,
 )
 from lego_mlir.compiler.kernels.target_attributes import drop_targets
-from lego_mlir.compiler.module_schedules import ModuleSchedules, enclosing_launch
+from lego_mlir.compiler.module_schedules import ModuleSchedules
 from lego_mlir.compiler.options import Options
 from lego_mlir.compiler.pipelines import pipeline
 from lego_mlir.compiler.schedule_files import PLACED
@@ -207,10 +207,10 @@ class Compilation:
     @nested_errors("index")
     @timed("index")
     def index(self) -> Any:
-        """The module with all lego operations lowered, and tiles distributed by the schedule."""
+        """The module with all lego operations lowered, after the schedule's steps before that."""
         module = self._clone(self.placed)
         run_passes(LOWERING, module, self.layouts, self.source, self.options.target)
-        self._check_accesses(module)
+        self._check_updates(module)
         self.schedules.apply(module, schedules.TILES, self.layouts)
         lower_lego(module, self.layouts, self.source, self.options.target, check=self.options.check)
         with self.context:
@@ -224,35 +224,10 @@ class Compilation:
         sizes = {**dialect.sizes_of(self._parsed, self.source), **self.options.sizes}
         return Layouts(self.source, sizes, self.functions)
 
-    def _check_accesses(self, module: Any) -> None:
-        """Refuse what several threads would do to one element."""
-        operations = list(operations_in(module.operation))
-        self._check_updates(operations)
-        self._check_scheduled(operations)
-
-    def _check_updates(self, operations: Sequence[Any]) -> None:
+    def _check_updates(self, module: Any) -> None:
         """Refuse updates of elements that are not known to be one thread's own."""
         with self.context, mlir_errors(self.source):
-            check_updates(
-                operations,
-                self.layouts,
-                self.source,
-                by_block=lambda launch: self.schedules.of(launch) is not None,
-            )
-
-    def _check_scheduled(self, operations: Sequence[Any]) -> None:
-        """Refuse what each thread does by itself where a schedule distributes a CTA's tiles."""
-        for op in operations:
-            if op.name != dialect.ATOMIC:
-                continue
-            schedule = self.schedules.of(enclosing_launch(op))
-            if schedule is not None and schedule.has(schedules.TILES, self.context):
-                raise self.source.error(
-                    f"'{op.name}' in a kernel whose tiles a schedule gives to threads: each "
-                    "of them would update the element",
-                    op.location,
-                    hint="update elements in a kernel of its own, without a schedule",
-                )
+            check_updates(list(operations_in(module.operation)), self.layouts, self.source)
 
     @cached_property
     @nested_errors("scheduled")

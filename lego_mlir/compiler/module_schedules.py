@@ -104,13 +104,6 @@ def launches_in(module: Any) -> Iterator[Any]:
     return (op for op in operations_in(module.operation, (_LAUNCH,)) if op.name == _LAUNCH)
 
 
-def enclosing_launch(op: Any) -> Any:
-    """Return the gpu.launch that an operation is in, `None` if there is none."""
-    while op is not None and op.name != _LAUNCH:
-        op = op.parent
-    return op
-
-
 def _params(launch: Any, source: Source) -> dict[str, int]:
     """Return the parameters of a launch's schedule, from `dialect.PARAMS`."""
     if dialect.PARAMS not in launch.attributes:

@@ -110,14 +110,6 @@ class Schedule:
     used_parameters: dict[str, int] = field(default_factory=dict)
     _parsed: dict[Any, _Parsed] = field(default_factory=dict, init=False, repr=False, compare=False)
 
-    def has(self, entry: str, context: Any) -> bool:
-        """Return whether the schedule has a named sequence.
-
-        Raises:
-            LegoError: it does not parse, or has none of the sequences.
-        """
-        return entry in self._in_context(context).sequences
-
     def apply(self, module: Any, entry: str, layouts: Layouts) -> bool:
         """Run the named sequence `entry` on a module, in place; return whether there is one.
 

@@ -79,17 +79,17 @@ class Decision:
     _data: dict[Any, bool] = field(default_factory=dict)
     _leaves_of: dict[Any, set[Any] | None] = field(default_factory=dict)
 
-    def verdict(self, *, by_block: bool) -> Verdict:
+    def verdict(self, *, by_cta: bool) -> Verdict:
         """Return what is known of the owners of the elements.
 
         Args:
-            by_block: a schedule distributes a block's work among its threads: blocks own elements.
+            by_cta: one thread of a CTA stores, so CTAs own elements.
         """
         kernel, buffer = self.kernel, self.store.operands[1]
         index = list(self.store.operands)[2:]
         shared = is_workgroup(buffer.type)
         questions = []
-        if not by_block:
+        if not by_cta:
             phases = [loop.regions[0].blocks[0].arguments[0] for loop in self.loops if _waits(loop)]
             questions.append((kernel.threads, [*index, *kernel.blocks, *phases]))
         if not shared:

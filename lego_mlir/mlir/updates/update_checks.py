@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from lego_mlir.algebra import Layout
@@ -27,20 +27,15 @@ _UPDATES = {
 """Which atomic update goes with an operation; addition with all others."""
 
 
-def check_updates(
-    operations: Sequence[Any],
-    layouts: Layouts,
-    source: Source,
-    *,
-    by_block: Callable[[Any], bool],
-) -> None:
+def check_updates(operations: Sequence[Any], layouts: Layouts, source: Source) -> None:
     """Refuse updates of elements that are not known to be one thread's own.
 
+    In a kernel on tiles one thread of a CTA stores what is no tile, so there CTAs own elements.
+
     Args:
-        operations: all of a module in the lego dialect, before a schedule distributes tiles.
+        operations: all of a module in the lego dialect.
         layouts: of the module.
         source: the module's text, in which errors are shown.
-        by_block: whether a schedule distributes what a block of a launch does among its threads.
 
     Raises:
         LegoError: at the store that writes such an element back.
@@ -55,7 +50,7 @@ def check_updates(
         if kernel is None or is_private(store.operands[1]):
             continue  # a gpu.func does not say by how many threads it is run
         decision = Decision(store, kernel, layout_of, source, *surroundings(store, launch))
-        verdict = decision.verdict(by_block=by_block(launch))
+        verdict = decision.verdict(by_cta=dialect.FILLED in launch.attributes)
         if verdict is not Verdict.OWNED:
             raise _refused(store, verdict, source)
 

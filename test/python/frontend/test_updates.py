@@ -220,3 +220,20 @@ def test_what_is_read_elsewhere_is_no_update() -> None:
         h[lg.thread_id() // 2] = h[lg.thread_id() + 512]
 
     assert compiled(moved, grid=1).compilation().text("index")
+
+
+def test_a_schedule_owns_no_elements() -> None:
+    def counted(h: Any, x: Any) -> None:
+        h[lg.block_id()] += 1
+
+    with pytest.raises(LegoError, match="several threads update the same element of tensor 'h'"):
+        compiled(counted, grid=4, schedule="unroll").compilation().text("index")
+
+
+def test_one_thread_of_a_cta_stores_what_is_no_tile() -> None:
+    def sums(h: Any, x: Any) -> None:
+        h[lg.block_id()] = h[lg.block_id()] + lg.sum(x.tile(256)[lg.block_id()])
+
+    h, x = np.arange(N, dtype=np.int32), np.ones(N, np.int32)
+    compiled(sums, block=None, warps=2)(h, x, device="sim")
+    assert list(h[:5]) == [256, 257, 258, 259, 4]

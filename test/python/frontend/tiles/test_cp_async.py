@@ -158,3 +158,21 @@ def test_attention(shape: tuple[int, int, int], warps: int, target: str) -> None
     assert text.count('engine = "cp.async"') == 4  # keys and values, before the loop and in it
     _check(kernel, target)
     check_against_numpy(kernel, shape)
+
+
+def test_one_thread_of_a_cta_updates_what_is_no_tile() -> None:
+    operand, result = lg.Tensor["f16", (32, 32)], lg.Tensor["f32", (16, 16)]
+    count = lg.Tensor["i32", (1,)]
+
+    @lg.kernel(grid=2, warps=1, schedule="cp_async")
+    def counted(a: operand, c: result, n: count) -> None:
+        @lg.fold(2, lg.zeros((16, 16), "f32"))
+        def sums(k: Any, sums: Any) -> Any:
+            return lg.dot(a.tile(16, 16)[0, k], a.tile(16, 16)[k, 0], sums)
+
+        c.tile(16, 16)[0, 0] = sums
+        lg.atomic_add(n, 0, 1)
+
+    n = np.zeros(1, np.int32)
+    counted(np.ones((32, 32), np.float16), np.zeros((16, 16), np.float32), n, device="sim")
+    assert n[0] == 2
