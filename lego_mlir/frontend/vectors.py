@@ -37,7 +37,7 @@ def concatenate(values: Sequence[Value]) -> Value:
         raise trace.error(f"'concatenate' takes vectors of one element type, not {names}")
     result = ir.VectorType.get([len(elements)], elements[0].ssa.type)
     operands = [element.ssa for element in elements]
-    return Value(trace.create("vector.from_elements", [result], operands)[0], trace)
+    return elements[0].like(trace.create("vector.from_elements", [result], operands)[0])
 
 
 def _check_signed(x: Value, y: Value, trace: Trace) -> None:

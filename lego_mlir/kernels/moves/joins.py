@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from itertools import accumulate
+from math import prod
+from typing import Any
 
 from lego_mlir.diagnostics import LegoError
-from lego_mlir.frontend import Kernel
-from lego_mlir.kernels.moves.parts import kernel_of_parts
-from lego_mlir.kernels.moves.windows import check
+from lego_mlir.frontend import EmptyType, Kernel
+from lego_mlir.kernels.moves.axes import Axis
+from lego_mlir.kernels.moves.by_words import kernel_by_words, word_bytes
+from lego_mlir.kernels.moves.pieces import Movement, Output, Piece, Source
+from lego_mlir.kernels.moves.windows import bytes_of, check, tensor
 from lego_mlir.kernels.public import public
 
 MAX_PARTS = 64
@@ -123,4 +129,26 @@ def _in_parts(
         raise LegoError(
             f"{name}: alignment={alignment!r} is no power of two", hint="bytes, 16 by default"
         )
-    return kernel_of_parts(name, whole, axis, sizes, dtype, alignment, joins=joins)
+    rows, inner, element = prod(whole[:axis]), prod(whole[axis + 1 :]), bytes_of(dtype)
+    parts: dict[str, Any] = {}
+    for k, size in enumerate(sizes):
+        shape = (*whole[:axis], size, *whole[axis + 1 :])
+        parts[f"{'x' if joins else 'y'}{k}"] = (
+            replace(tensor(dtype, shape), alignment=alignment) if size else EmptyType(dtype, shape)
+        )
+    one = replace(tensor(dtype, whole), alignment=alignment)
+    lengths = [size * inner for size in sizes if size]
+    sources: tuple[Source, ...]
+    outputs: tuple[Output, ...]
+    if joins:
+        inputs, written = parts, {"y": one}
+        sources = tuple(Source(rows * n, n) for n in lengths)
+        outputs = (Output(tuple(Piece(n, k) for k, n in enumerate(lengths))),)
+    else:
+        inputs, written = {"x": one}, parts
+        sources = (Source(prod(whole), sum(lengths)),)
+        begins = accumulate(lengths, initial=0)
+        outputs = tuple(Output((Piece(n, 0, b),)) for n, b in zip(lengths, begins, strict=False))
+    word = word_bytes(element, alignment) // element
+    movement = Movement(outputs, sources, (Axis(rows, rows),), word, element)
+    return kernel_by_words(name, movement, inputs, written, f"{len(lengths)} tensors")

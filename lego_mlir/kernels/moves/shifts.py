@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from math import prod
 
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.frontend import Kernel
-from lego_mlir.kernels.moves.axes import BOUNDARIES, Axis
-from lego_mlir.kernels.moves.windows import check, windowed
+from lego_mlir.hardware.limits import MAX_ACCESS_BYTES
+from lego_mlir.kernels.moves.axes import BOUNDARIES, Axis, merged
+from lego_mlir.kernels.moves.by_words import kernel_by_words, word_bytes
+from lego_mlir.kernels.moves.pieces import Movement, Output, Source, pieces_of
+from lego_mlir.kernels.moves.windows import bytes_of, check, tensor, windowed
 from lego_mlir.kernels.public import public
 
 Shape = Sequence[int | None]
@@ -59,7 +64,7 @@ def pad(
             )
         axes.append(Axis(n, low + n + high, -low, 1, boundary))
     how = f"{list(before)} before, {list(after)} behind: {boundary}"
-    return windowed("pad", axes, dtype, dtype, how)
+    return _moved("pad", axes, dtype, how)
 
 
 @public
@@ -90,7 +95,7 @@ def crop(shape: Shape, begin: Sequence[int], sizes: Shape, dtype: str = "f32") -
                 hint="begin and sizes are inside of the shape",
             )
         axes.append(Axis(n, size, first))
-    return windowed("crop", axes, dtype, dtype, f"{list(sizes)} from {list(begin)} on")
+    return _moved("crop", axes, dtype, f"{list(sizes)} from {list(begin)} on")
 
 
 @public
@@ -116,7 +121,7 @@ def flip(shape: Shape, axes: Sequence[int], dtype: str = "f32") -> Kernel:
         _refuse_unknown("flip", n, changes=k in axes)
         is_reversed = k in axes and n is not None and n > 1
         found.append(Axis(n, n, n - 1, -1) if is_reversed and n is not None else Axis(n, n))
-    return windowed("flip", found, dtype, dtype, f"reversed along {list(axes)}")
+    return _moved("flip", found, dtype, f"reversed along {list(axes)}")
 
 
 @public
@@ -138,7 +143,36 @@ def roll(shape: Shape, shifts: Sequence[int], dtype: str = "f32") -> Kernel:
         _refuse_unknown("roll", n, changes=bool(shift))
         by = 0 if n is None else shift % n
         axes.append(Axis(n, n, -by, 1, "wrap") if by else Axis(n, n))
-    return windowed("roll", axes, dtype, dtype, f"shifted by {list(shifts)}")
+    return _moved("roll", axes, dtype, f"shifted by {list(shifts)}")
+
+
+def _moved(name: str, axes: Sequence[Axis], dtype: str, how: str) -> Kernel:
+    """Return the kernel `(x, y)` of a movement: by words, if all sizes are known.
+
+    Args:
+        name: of the kernel.
+        axes: its dimensions.
+        dtype: element type of x and y.
+        how: what `explain()` says of it.
+    """
+    shape = [axis.read for axis in axes if axis.read is not None]
+    if len(shape) < len(axes):
+        return windowed(name, axes, dtype, dtype, how)
+    x, y = (
+        replace(tensor(dtype, sizes), alignment=MAX_ACCESS_BYTES)
+        for sizes in (shape, [axis.written for axis in axes])
+    )
+    *outer, row = merged(axes)
+    element = bytes_of(dtype)
+    assert row.read is not None
+    movement = Movement(
+        outputs=(Output(pieces_of(row)),),
+        sources=(Source(prod(shape), row.read),),
+        outer=tuple(outer),
+        word=word_bytes(element, MAX_ACCESS_BYTES) // element,
+        element=element,
+    )
+    return kernel_by_words(name, movement, {"x": x}, {"y": y}, how)
 
 
 def _each(name: str, shape: Shape, **lists: Sequence[int | None]) -> None:

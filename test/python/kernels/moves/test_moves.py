@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.kernels import cast, concatenate, crop, flip, gather_rows, pad, roll, split
+from lego_mlir.kernels.moves import pieces
 
 DTYPES = {
     "i8": np.int8,
@@ -38,12 +39,22 @@ def check(kernel: Any, x: Any, want: Any) -> None:
     np.testing.assert_array_equal(y, want)
 
 
-@pytest.mark.parametrize("boundary", MODES)
-def test_pad(boundary: str) -> None:
-    x = numbers((3, 5, 7), "f32")
+@pytest.mark.parametrize(
+    ("boundary", "dtype", "columns"),
+    [
+        ("zero", "f32", 7),
+        ("clamp", "i8", 7),
+        ("clamp", "f64", 7),
+        ("clamp", "f16", 60),
+        ("wrap", "f16", 401),
+        ("zero", "i8", 401),
+    ],
+)
+def test_pad(boundary: str, dtype: str, columns: int) -> None:
+    x = numbers((3, 5, columns), dtype)
     before, after = (1, 0, 2), (0, 2, 3)
     want = np.pad(x, list(zip(before, after, strict=True)), mode=MODES[boundary])  # type: ignore[call-overload]
-    check(pad(x.shape, before, after, boundary=boundary), x, want)
+    check(pad(x.shape, before, after, dtype, boundary=boundary), x, want)
 
 
 def test_pad_of_any_number_of_rows() -> None:
@@ -58,20 +69,27 @@ def test_crop_takes_whole_rows_together() -> None:
     check(crop(x.shape, (1, 2, 0), (3, 5, 16), "i8"), x, x[1:4, 2:7])
 
 
-@pytest.mark.parametrize("axes", [(), (0,), (2,), (0, 1, 2)])
-def test_flip(axes: tuple[int, ...]) -> None:
-    x = numbers((3, 5, 130), "f16")
-    check(flip(x.shape, axes, "f16"), x, np.flip(x, axes))
+@pytest.mark.parametrize(
+    ("axes", "dtype"),
+    [((), "f16"), ((0,), "f16"), ((2,), "f64"), ((2,), "f32"), ((0, 2), "i8"), ((0, 1, 2), "f16")],
+)
+def test_flip(axes: tuple[int, ...], dtype: str) -> None:
+    x = numbers((3, 5, 130), dtype)
+    check(flip(x.shape, axes, dtype), x, np.flip(x, axes))
+
+
+@settings(max_examples=5)
+@given(
+    shifts=st.tuples(*(st.integers(-20, 20) for _ in range(3))),
+    columns=st.integers(1, 60),
+    dtype=st.sampled_from(["i8", "f16", "f32", "f64"]),
+)
+def test_roll(shifts: tuple[int, ...], columns: int, dtype: str) -> None:
+    x = numbers((3, 5, columns), dtype)
+    check(roll(x.shape, shifts, dtype), x, np.roll(x, shifts, (0, 1, 2)))
 
 
 @settings(max_examples=6)
-@given(st.tuples(*(st.integers(-20, 20) for _ in range(3))))
-def test_roll(shifts: tuple[int, ...]) -> None:
-    x = numbers((3, 5, 7), "f32")
-    check(roll(x.shape, shifts), x, np.roll(x, shifts, (0, 1, 2)))
-
-
-@settings(max_examples=10)
 @example((3, 50, 1), 1, (4096, 0, 1001), "i8", 16)  # longer than a CTA's words, at all phases
 @example((1, 9, 7), 0, (3, 2, 1), "f64", 16)
 @example((5, 9, 16), 1, (8, 24), "f16", 16)  # rows of whole words
@@ -100,11 +118,25 @@ def test_concatenate_and_split(
     join = concatenate(shapes, axis, dtype, alignment=alignment)
     join(*(part.view(kind) for part in parts), y.view(kind), device="sim")
     np.testing.assert_array_equal(y, whole)
-    pieces = [np.full_like(part, 0x5A) for part in parts]
+    outputs = [np.full_like(part, 0x5A) for part in parts]
     parting = split(whole.shape, sizes, axis, dtype, alignment=alignment)
-    parting(whole.view(kind), *(piece.view(kind) for piece in pieces), device="sim")
-    for piece, part in zip(pieces, parts, strict=True):
-        np.testing.assert_array_equal(piece, part)
+    parting(whole.view(kind), *(output.view(kind) for output in outputs), device="sim")
+    for output, part in zip(outputs, parts, strict=True):
+        np.testing.assert_array_equal(output, part)
+
+
+@pytest.mark.parametrize("sizes", [(401, 301, 201), (302, 300, 301, 1, 299)])
+def test_rows_in_several_groups(sizes: Sequence[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pieces, "_TOGETHER", 3000)  # bytes: some rows at a time
+    whole = numbers((33, sum(sizes)), "i8")
+    parts = [np.ascontiguousarray(part) for part in np.split(whole, np.cumsum(sizes)[:-1], 1)]
+    y = np.full_like(whole, 0x5A)
+    concatenate([part.shape for part in parts], 1, "i8")(*parts, y, device="sim")
+    np.testing.assert_array_equal(y, whole)
+    outputs = [np.full_like(part, 0x5A) for part in parts]
+    split(whole.shape, sizes, 1, "i8")(whole, *outputs, device="sim")
+    for output, part in zip(outputs, parts, strict=True):
+        np.testing.assert_array_equal(output, part)
 
 
 @pytest.mark.parametrize(
