@@ -13,6 +13,7 @@ from lego_mlir.kernels.permute.accesses import (
     OF_TILES,
     OF_WORDS,
     Accesses,
+    Prices,
     ctas_at_a_time,
 )
 from lego_mlir.kernels.permute.by_words.config import (
@@ -22,7 +23,6 @@ from lego_mlir.kernels.permute.by_words.config import (
     sides_of,
     tiled_modes,
 )
-from lego_mlir.kernels.permute.by_words.traversal import Traversal
 from lego_mlir.kernels.permute.config import CopyConfig, TileConfig
 from lego_mlir.kernels.permute.problem import Mode, PermuteProblem, count_tiles
 from lego_mlir.kernels.permute.runs import RunConfig, Side, find_padding, warps_of
@@ -48,21 +48,21 @@ def count_words(problem: PermuteProblem, config: WordConfig, unit_bytes: int) ->
     writing = target.traversal(target.stored, config.threads)
     assert reading is not None
     assert writing is not None
-    loads, stores = _requests(reading), _requests(writing)
+    loads, stores = reading.requests, writing.requests
     (put,) = put_wavefronts(problem, config, unit_bytes, [config.pitches])
     wide = max(1, config.word * unit_bytes * WARP_THREADS // BANK_LINE_BYTES)
     wavefronts = prod(config.tile) / WARP_THREADS * put + stores * wide
     digits = len(source.side.run) - 1
     of_unit = _DIGIT * digits + (1 if source.is_aligned else _UNIT + 2 * reading.counts[-1])
-    instructions: float = (_warps(reading) + _warps(writing)) * _ONCE
-    instructions += _warps(reading) * config.word * of_unit
+    instructions: float = (reading.warps + writing.warps) * _ONCE
+    instructions += reading.warps * config.word * of_unit
     instructions += loads * (_STEP + _STORED * config.word) + stores * _STEP
     if config.sector == 1 and not target.is_aligned:
         ends = target.traversal(2 * (config.word - 1), config.threads)
         assert ends is not None
-        stores += _requests(ends)
-        wavefronts += _requests(ends)
-        instructions += _warps(ends) * _ONCE + _requests(ends) * _STEP
+        stores += ends.requests
+        wavefronts += ends.requests
+        instructions += ends.warps * _ONCE + ends.requests * _STEP
     modes = tiled_modes(problem, config.tile, config.sector)
     requests = loads + stores
     tiles = Tiles(problem, config.tile, config.unit, unit_bytes, tuple(modes), config.sector)
@@ -84,9 +84,14 @@ def count_words(problem: PermuteProblem, config: WordConfig, unit_bytes: int) ->
 
 
 def count_roughly(
-    problem: PermuteProblem, tile: tuple[int, ...], sector: int, threads: int, unit_bytes: int
+    problem: PermuteProblem,
+    tile: tuple[int, ...],
+    sector: int,
+    threads: int,
+    unit_bytes: int,
+    prices: Prices,
 ) -> Accesses:
-    """Return what a permutation by words moves, and how long its CTAs take, but no accesses.
+    """Return what a permutation by words or gathers moves, and how long CTAs take, no accesses.
 
     Args:
         problem: the permutation of units.
@@ -94,11 +99,12 @@ def count_roughly(
         sector: as of `WordConfig`.
         threads: of a CTA.
         unit_bytes: bytes of a unit.
+        prices: of this kind of kernel.
     """
     tiles = Tiles(problem, tile, 1, unit_bytes, tuple(tiled_modes(problem, tile, sector)), sector)
     units = prod(tile) / threads
     ctas = ctas_at_a_time(threads, units * unit_bytes, prod(tile) * unit_bytes)
-    return tiles.accesses(0, 0, steps=units, ctas=ctas, apart=tiles.apart, prices=OF_WORDS)
+    return tiles.accesses(0, 0, steps=units, ctas=ctas, apart=tiles.apart, prices=prices)
 
 
 def count_tiles_of_two_modes(
@@ -275,15 +281,6 @@ def put_wavefronts(
 
 _SAMPLE = 128
 """Threads whose wavefronts are counted."""
-
-
-def _requests(traversal: Traversal) -> float:
-    """Return the requests of warps on a tile."""
-    return _warps(traversal) * prod(traversal.counts)
-
-
-def _warps(traversal: Traversal) -> int:
-    return -(-traversal.count // WARP_THREADS)
 
 
 def _cover(mode: Mode, tile: int) -> float:

@@ -28,9 +28,6 @@ from lego_mlir.hardware.limits import (
     WARP_THREADS,
 )
 
-_REQUEST = 3.0
-"""Cycles of a request for global memory, where a wavefront of shared memory takes one."""
-
 _BYTES = 16.0
 """Bytes that a copy reads and writes in a cycle, for each multiprocessor of an H200."""
 
@@ -50,7 +47,13 @@ class Prices:
             the output.
         cta: cycles of a CTA.
         step: cycles of each access that a thread makes after another one.
-        special: of these cycles, more for a CTA that finds out what it stores of its tile.
+        special: of these cycles, more for a CTA that has an end of a row, or shares its tile.
+        request: cycles of a request for global memory, where a wavefront of shared memory takes
+            one.
+        line: more, for each line that it touches.
+        far: bytes for each row of the input, if rows are `_FAR` or more from one another.
+        sharpness: the exponent of the norm that the time is of its parts: the larger, the nearer it
+            is to the longest.
         idle: of these cycles, those in which memory is idle where the kernel begins and ends.
     """
 
@@ -61,21 +64,26 @@ class Prices:
     cta: float
     step: float
     special: float
+    request: float
+    line: float
+    far: float
+    sharpness: float
     idle: float
 
 
-OF_TILES = Prices(0.07, 1.5, 1.7, 0.0, 1450.0, 19.0, 0.0, 0.0)
-OF_WORDS = Prices(0.02, 0.35, 2.03, 10.0, 1890.0, 47.0, 0.33, 0.33)
-"""Of kernels by tiles of two modes, by runs and of copies; and of kernels by words."""
+OF_TILES = Prices(0.07, 1.5, 1.7, 0.0, 1450.0, 19.0, 0.0, 3.0, 0.0, 0.0, 3.7, 0.0)
+OF_WORDS = Prices(0.02, 0.35, 2.03, 10.0, 1890.0, 47.0, 0.33, 3.0, 0.0, 0.0, 3.7, 0.33)
+OF_GATHERS = Prices(0.0, 0.4, 1.5, 7.0, 1650.0, 58.0, 0.4, 0.0, 0.8, 15.0, 3.1, 0.12)
+"""Of kernels by tiles of two modes, by runs and of copies; by words; and by gathers."""
+
+_FAR = 2e6
+"""Bytes between rows from which on each is in another page."""
 
 _L2_BYTES = 46e6
 """Bytes that are loaded until none of the earlier ones are in the L2 cache."""
 
 _SMS = 132
 """Multiprocessors of an H200."""
-
-_SHARPNESS = 3.7
-"""The exponent of the norm that the time is of its parts: the larger, the nearer to the longest."""
 
 _REGISTERS, _MULTIPLE = 28, 8
 """Registers of a thread besides what it loads, and what the number is a multiple of."""
@@ -99,6 +107,8 @@ class Accesses:
         written_row: bytes of a tile that are side by side in the output.
         between: bytes that are loaded before the input's next line, where a row goes on.
         prices: what the parts cost.
+        stride: bytes between rows of the input, on average.
+        lines: that requests for global memory touch; 0 if they are not counted.
         special: the part of the tiles whose CTAs find out what they store.
         instructions: that are issued; 0 if they are not counted.
     """
@@ -117,12 +127,15 @@ class Accesses:
     between: float
     prices: Prices
     special: float = 0.0
+    stride: float = 0.0
+    lines: float = 0.0
     instructions: float = 0.0
 
     @property
     def access_cycles(self) -> float:
         """Cycles of a multiprocessor's accesses."""
-        return self.wavefronts + _REQUEST * self.requests
+        price = self.prices
+        return self.wavefronts + price.request * self.requests + price.line * self.lines
 
     @property
     def issue_cycles(self) -> float:
@@ -141,6 +154,7 @@ class Accesses:
         of_read = price.read + price.again * min(1.0, self.between / _L2_BYTES)
         beyond = of_read * (self.read - 1) + price.written * (self.written - 1)
         rows = price.row / self.row + price.row / 2 / self.written_row
+        rows += price.far * min(1.0, self.stride / _FAR) / self.row
         return self.least_cycles * (1 + beyond + rows)
 
     @property
@@ -163,7 +177,8 @@ class Accesses:
     def cycles(self) -> float:
         """Cycles of a multiprocessor."""
         parts = self.access_cycles, self.memory_cycles, self.issue_cycles, self.waiting_cycles
-        longest: float = sum(part**_SHARPNESS for part in parts) ** (1 / _SHARPNESS)
+        power = self.prices.sharpness
+        longest: float = sum(part**power for part in parts) ** (1 / power)
         return longest + self.idle_cycles
 
 

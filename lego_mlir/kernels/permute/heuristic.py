@@ -12,12 +12,15 @@ from dataclasses import dataclass, replace
 from math import prod
 from typing import TypeAlias
 
+from lego_mlir.hardware.limits import BANK_BYTES
 from lego_mlir.kernels.permute.access_costs import (
     count_copy,
     count_runs,
     count_tiles_of_two_modes,
 )
 from lego_mlir.kernels.permute.accesses import Accesses
+from lego_mlir.kernels.permute.by_gathers.config import GatherConfig
+from lego_mlir.kernels.permute.by_gathers.heuristic import choose_gathers
 from lego_mlir.kernels.permute.by_words.config import WordConfig
 from lego_mlir.kernels.permute.by_words.heuristic import choose_words, is_small
 from lego_mlir.kernels.permute.config import CopyConfig, TileConfig
@@ -26,7 +29,7 @@ from lego_mlir.kernels.permute.run_heuristic import choose_runs
 from lego_mlir.kernels.permute.runs import RunConfig
 
 _Earlier: TypeAlias = TileConfig | CopyConfig | RunConfig
-Config: TypeAlias = _Earlier | WordConfig
+Config: TypeAlias = _Earlier | WordConfig | GatherConfig
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +81,11 @@ _NEAR = 0.97
 _GAIN_SMALL = 0.75
 """Kernels by words of small tensors are taken where they are estimated to take less than so much of
 the time of others, which were faster on an H200 than estimated."""
+
+_GAIN_BYTES = 1.05
+"""Kernels by gathers of small tensors are taken where they are estimated to take less than so much
+of the time of others: of bytes that are not accessed by words on both sides, which they were faster
+for on an H200. Of large tensors they were as often slower."""
 
 _UNIT_BYTES = 8
 """The largest unit that stays together: in shared memory it is accessed by one lane."""
@@ -142,8 +150,15 @@ def choose_config(problem: PermuteProblem, element_bytes: int, max_width: int) -
     if accesses.least_cycles >= _NEAR * accesses.cycles:
         return best
     words, of_words = by_words(problem, element_bytes, max_width)
-    gain = _GAIN_SMALL if is_small(problem, element_bytes) else 1.0
-    return words if of_words.cycles < gain * accesses.cycles else best
+    small = is_small(problem, element_bytes)
+    chosen: tuple[Config, Accesses] = (best, accesses)
+    if of_words.cycles < (_GAIN_SMALL if small else 1.0) * accesses.cycles:
+        chosen = words, of_words
+    if small and words.unit * element_bytes == 1 and min(problem.widths(max_width)) < BANK_BYTES:
+        gathers, of_gathers = by_gathers(problem, element_bytes, max_width)
+        if of_gathers.cycles < _GAIN_BYTES * chosen[1].cycles:
+            return gathers
+    return chosen[0]
 
 
 def candidates(problem: PermuteProblem, element_bytes: int, max_width: int) -> dict[str, _Earlier]:
@@ -170,6 +185,15 @@ def by_words(
     unit = _unit(problem, element_bytes, max_width)
     units, max_bytes = problem.in_units(unit), max_width * element_bytes
     return choose_words(units, unit, unit * element_bytes, max_bytes)
+
+
+def by_gathers(
+    problem: PermuteProblem, element_bytes: int, max_width: int
+) -> tuple[GatherConfig, Accesses]:
+    """Return the config by gathers and what it accesses; arguments as of a choice."""
+    unit = _unit(problem, element_bytes, max_width)
+    units, max_bytes = problem.in_units(unit), max_width * element_bytes
+    return choose_gathers(units, unit, unit * element_bytes, max_bytes)
 
 
 def _unit(problem: PermuteProblem, element_bytes: int, max_width: int) -> int:

