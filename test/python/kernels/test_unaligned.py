@@ -24,6 +24,7 @@ from lego_mlir.kernels.gemm.planner import plan
 from lego_mlir.kernels.gemm.problem import Problem
 from lego_mlir.kernels.gemm.unaligned.remedies import Remedies
 from lego_mlir.kernels.gemm.unaligned.repitch import Repitch, repitch_kernel
+from lego_mlir.kernels.gemm.wgmma.candidates import candidates
 from lego_mlir.kernels.gemm.wgmma.config import WgmmaConfig
 from lego_mlir.kernels.gemm.wgmma.heuristic import rank
 
@@ -228,6 +229,17 @@ def test_a_large_unaligned_c_is_stored_in_rows_of_two_lines() -> None:
     assert isinstance(config, WgmmaConfig)
     assert not config.swap_ab
     assert config.tile[1] % 128 == 0
+
+
+@pytest.mark.parametrize("sizes", [(4384, 2388, 296), (7187, 5134, 56), (1484, 7474, 7754)])
+def test_tiles_that_threads_store_fit_beside_the_ring(sizes: tuple[int, int, int]) -> None:
+    """Persistent CTAs fill the ring meanwhile; both consumers of a ping-pong have a tile."""
+    problem, target = Problem(*sizes, "bf16", "bf16", b="col"), Target.parse("sm_90a")
+    found = candidates(problem, target, spec_of(target), stores_by_threads=True)
+    t = found.take(found.persistent_ctas > 0)
+    ring = t.stages * (t.m + t.n) * t.k_bytes
+    assert len(t) > 50
+    assert (ring + t.m * t.n * 2 * (1 + t.ping_pong) < target.optin_shared_bytes).all()
 
 
 @pytest.mark.parametrize("c", ["row", "col"])

@@ -368,6 +368,8 @@ FAMILIES = {family.key: family for family in families()}
         ("wgmma", "gemm_sample.jsonl", (1.05, 1.01, 1.3)),
         ("wgmma", "gemm_sample_weak.jsonl", (1.04, 1.01, 1.2)),
         ("wgmma", "gemm_regret_115.jsonl", (1.05, 1.02, 1.2)),
+        ("wgmma", "gemm_regret_141.jsonl", (1.04, 1.02, 1.25)),
+        ("wgmma", "gemm_short_k.jsonl", (1.06, 1.02, 1.12)),
         ("gemv", "gemm_sample_few.jsonl", (1.06, 1.01, 1.1)),
         ("gemv", "gemm_sample_launches.jsonl", (1.04, 1.01, 1.1)),
         ("mma", "gemm_sample_launches.jsonl", (1.04, 1.01, 1.1)),

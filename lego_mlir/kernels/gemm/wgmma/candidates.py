@@ -95,7 +95,9 @@ def _variants(
         yield config(_MAX_STAGES, cluster, split_k=2, split_k_through="l2"), _L2_SLICES
 
 
-def candidates(problem: Problem, target: Target, gpu: GpuSpec) -> ConfigTable:
+def candidates(
+    problem: Problem, target: Target, gpu: GpuSpec, *, stores_by_threads: bool = False
+) -> ConfigTable:
     """Return the configs that may fit a GEMM with a row-major C and a target.
 
     `WgmmaConfig.check` has the last word on each.
@@ -104,6 +106,7 @@ def candidates(problem: Problem, target: Target, gpu: GpuSpec) -> ConfigTable:
         problem: the GEMM.
         target: the GPU architecture.
         gpu: a card with a model of `wgmma`.
+        stores_by_threads: whether threads store C, and not TMA.
     """
     model = model_of(gpu)
     t, modes = _templates()
@@ -151,7 +154,7 @@ def candidates(problem: Problem, target: Target, gpu: GpuSpec) -> ConfigTable:
     is_persistent = np.isin(modes, (_PERSISTENT, _OVERLAPPED, _PING_PONG))
     is_alone = np.isin(modes, (_SINGLE, _L2_SLICES)) & (t.consumers == 1) & (ctas <= room)
     t = t.replaced(persistent_ctas=np.where(is_persistent, room, 0), alone=is_alone)
-    fixed = shared_bytes_of(problem, t.replaced(stages=0))
+    fixed = shared_bytes_of(problem, t.replaced(stages=0), stores_by_threads=stores_by_threads)
     stages = np.floor((target.optin_shared_bytes - fixed) / ((t.m + t.n) * k_bytes))
     own = np.where(is_persistent, _MAX_STAGES, max(2, steps))
     stages = np.minimum(np.minimum(stages, t.stages), own)

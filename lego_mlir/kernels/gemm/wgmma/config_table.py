@@ -141,8 +141,19 @@ def ctas_per_sm(problem: Problem, table: ConfigTable) -> Numbers:
     return ctas
 
 
-def shared_bytes_of(problem: Problem, table: ConfigTable) -> Numbers:
-    """Return the shared memory of a CTA of each config, at most; see `WgmmaConfig.shared_bytes`."""
+def shared_bytes_of(
+    problem: Problem, table: ConfigTable, *, stores_by_threads: bool = False
+) -> Numbers:
+    """Return the shared memory of a CTA of each config, at most; see `WgmmaConfig.shared_bytes`.
+
+    Threads that store C bring whole tiles of it to rows, those of both consumers of a ping-pong.
+    Of persistent CTAs this memory lies beside the ring buffer, which is filled meanwhile.
+
+    Args:
+        problem: the GEMM.
+        table: the configs.
+        stores_by_threads: whether threads store C, and not TMA.
+    """
     t, out = table, ELEMENT_BYTES[problem.out]
     ring = t.stages * (t.m + t.n) * t.k_bytes
     columns = (t.n / t.split_in_cluster).astype(int)
@@ -150,6 +161,9 @@ def shared_bytes_of(problem: Problem, table: ConfigTable) -> Numbers:
     by_column = _swapped_widths()[columns]
     row = np.where(t.swap > 0, by_column, by_row) * out
     epilogue = t.consumers * EPILOGUE_TILES * WGMMA_ROWS * row
+    if stores_by_threads:
+        tiles = (1 + t.ping_pong) * t.m * t.n * out
+        epilogue = np.where(t.persistent_ctas > 0, tiles, epilogue)
     accumulators = (t.split_in_cluster - 1) * t.m * columns * ELEMENT_BYTES["f32"]
     total: Numbers = ring + epilogue + accumulators + _BARRIER_BYTES
     return total

@@ -133,9 +133,9 @@ def estimates(
         problem: the GEMM, with a row-major C.
         target: the GPU architecture.
         gpu: a card with a model of `wgmma`.
-        further: returns microseconds that configs take besides.
+        further: returns microseconds that configs take besides, where threads store C.
     """
-    table = candidates(problem, target, gpu)
+    table = candidates(problem, target, gpu, stores_by_threads=further is not None)
     work = work_of(problem, table, gpu)
     times = times_of(work, model_of(gpu))
     if further is not None:
