@@ -79,7 +79,7 @@ def test_split_k_cases_have_two_configs_for_each_split() -> None:
     case = split_k_case(128, 128, 16384)
     assert case.name == "split_f16_128x128x16384_nn"
     assert case.alternatives is not None
-    splits = [kernel.params["split_k"] for kernel in case.alternatives("sm_90a").values()]
+    splits = [kernel.cluster for kernel in case.alternatives("sm_90a").values()]
     assert [splits.count(n) for n in (2, 4, 8)] == [2, 2, 2]
 
 
