@@ -7,6 +7,7 @@ read the names from `__init__.pyi`.
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from typing import Any
 
@@ -40,7 +41,8 @@ __all__ = list(_HOME)
 def __getattr__(name: str) -> Any:
     """Return a public name, from its room."""
     if name not in _HOME:
-        raise AttributeError(f"module 'lego_mlir' has no attribute '{name}'")
+        message = f"module 'lego_mlir' has no attribute '{name}'"
+        raise AttributeError(message, name=name, obj=sys.modules[__name__])
     return getattr(import_module(f"lego_mlir.{_HOME[name]}"), name)
 
 

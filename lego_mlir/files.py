@@ -47,12 +47,18 @@ def write_together(contents: Mapping[Path, Content]) -> None:
                     continue
                 goal = Path(os.path.realpath(path))
                 temporary = goal.with_name(f".{goal.name[:_MOST_KEPT]}.{os.urandom(6).hex()}")
-                unfinished.callback(temporary.unlink, missing_ok=True)
+                unfinished.callback(_discard, temporary)
                 _write_new(temporary, content, goal)
                 ready.append((path, temporary, goal))
         for path, temporary, goal in ready:
             with _naming(path):
                 temporary.replace(goal)
+
+
+def _discard(temporary: Path) -> None:
+    """Remove what is left of a file; where there is nothing, there is nothing to do."""
+    with suppress(OSError):
+        temporary.unlink()
 
 
 _MOST_KEPT = 48

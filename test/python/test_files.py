@@ -69,3 +69,13 @@ def test_a_link_stays_a_link_and_a_long_name_fits(tmp_path: Path) -> None:
     write_whole(link, b"new")
     assert link.is_symlink()
     assert goal.read_bytes() == b"new"
+
+
+@pytest.mark.parametrize("name", ["folder", "file/inside", "no/folder"])
+def test_what_is_no_place_for_a_file_is_named(tmp_path: Path, name: str) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "file").write_bytes(b"old")
+    with pytest.raises(LegoError, match="cannot be written: ") as caught:
+        write_whole(tmp_path / name, b"new")
+    assert str(tmp_path / name) in str(caught.value)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["file", "folder"]

@@ -32,7 +32,7 @@ from lego_mlir.frontend.host.parameters import (
     occupancy,
     traced_argument,
 )
-from lego_mlir.frontend.host.python_errors import python_error
+from lego_mlir.frontend.host.python_errors import is_ours, python_error
 from lego_mlir.frontend.tiles.sizes import TILE_MULTIPLES
 from lego_mlir.frontend.trace import Trace, location_of_traceback, relative_name, user_location
 from lego_mlir.hardware.limits import MAX_ACCESS_BYTES
@@ -298,7 +298,9 @@ class Kernel(HostFunction):
                     nvvm.griddepcontrol("launch_dependents")
             try:
                 result = call(self.__wrapped__, arguments)
-            except (LegoError, TypeError, RecursionError) as e:
+            except (LegoError, TypeError, AttributeError, RecursionError) as e:
+                if isinstance(e, AttributeError) and not is_ours(e):
+                    raise
                 location = location_of_traceback(e) or self._location
                 text = (
                     self._source.text if relative_name(location.file) == self._source.file else None

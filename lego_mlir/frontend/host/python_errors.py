@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import difflib
 import re
+import sys
+from types import ModuleType
 
 from lego_mlir.diagnostics import LegoError, Location
+from lego_mlir.frontend.values import Value
 
 _FUNCTIONS = "lg.exp, lg.log, lg.sqrt, lg.abs, lg.where, lg.maximum, lg.minimum and others"
 
@@ -28,10 +32,15 @@ _SAME = {"fabs": "abs", "absolute": "abs", "rint": "round", "power": "pow", "ama
 _CALL = re.compile(r"(?:[\w.]*\.)?(\w+)\(")
 
 
+def is_ours(error: AttributeError) -> bool:
+    """Return whether what has no such attribute is a kernel value or this package."""
+    return isinstance(error.obj, Value) or error.obj is _package()
+
+
 def python_error(
-    error: TypeError | RecursionError, location: Location, source: str | None
+    error: TypeError | AttributeError | RecursionError, location: Location, source: str | None
 ) -> LegoError:
-    """Return the error of a kernel whose function raised a `TypeError` or called too deeply.
+    """Return the error of a kernel whose function raised it, or called too deeply.
 
     Args:
         error: what Python raised.
@@ -45,13 +54,35 @@ def python_error(
             hint="if they have an end, sys.setrecursionlimit gives them more room",
             source=source,
         )
+    if isinstance(error, AttributeError):
+        return _no_attribute(error, location, source)
     name = _called(location, source)
-    is_keyword = "keyword argument" in str(error)
-    hint = None if is_keyword else _INSTEAD.get(_SAME.get(name, name))
-    if hint is None and not is_keyword:
+    is_call = "keyword argument" in str(error) or "positional argument" in str(error)
+    hint = None if is_call else _INSTEAD.get(_SAME.get(name, name))
+    if hint is None and not is_call:
         hint = f"functions of kernel values are {_FUNCTIONS}"
     message = f"Python raises TypeError in the kernel: {error}"
     return LegoError(message, location=location, hint=hint, source=source)
+
+
+def _no_attribute(error: AttributeError, location: Location, source: str | None) -> LegoError:
+    """Return the error of an attribute that a kernel value or this package has not."""
+    package = _package()
+    if error.obj is package:
+        what, known = f"there is no lg.{error.name}", [f"lg.{name}" for name in dir(package)]
+    else:
+        what = f"{error.obj.described} has no attribute '{error.name}'"
+        known = [name for name in dir(error.obj) if not name.startswith("_")]
+        if error.name in dir(package):
+            hint = f"lg.{error.name} is a function"
+            return LegoError(what, location=location, hint=hint, source=source)
+    close = difflib.get_close_matches(what.split()[-1].strip("'"), known, n=1)
+    hint = f"did you mean {close[0]}?" if close else None
+    return LegoError(what, location=location, hint=hint, source=source)
+
+
+def _package() -> ModuleType:
+    return sys.modules["lego_mlir"]
 
 
 def _called(location: Location, source: str | None) -> str:

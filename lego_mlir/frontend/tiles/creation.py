@@ -72,10 +72,11 @@ def iota(shape: Sequence[int], axis: int) -> Tile:
         shape: the sizes.
         axis: the dimension; negative ones count from the last.
     """
-    trace = current("iota")
-    warps_of(trace, "lg.arange" if len(shape) == 1 else "lg.iota")
+    name = "arange" if len(shape) == 1 else "iota"
+    trace = current(f"lg.{name}")
+    warps_of(trace, f"lg.{name}")
     sizes = checked_sizes(shape, trace)
-    dim = checked_axis(axis, sizes, trace, "iota")
+    dim = checked_axis(axis, sizes, trace, name)
     kind = type_of(sizes, ir.IntegerType.get_signless(32), trace)
     return restricted(Tile(tiles.iota(kind, dim, trace.here()), sizes, trace), sizes)
 
@@ -228,6 +229,11 @@ def take(tile: Tile, indices: Tile, axis: int = 0) -> Tile:
         raise trace.error(
             f"'take' of {tile.described} along dimension {dim} at {indices.described}",
             hint="but for this dimension both have the same sizes",
+        )
+    if not isinstance(indices.element, ir.IntegerType) or indices.dtype == "i1":
+        raise trace.error(
+            f"the indices of 'take' are {indices.described}, no integers",
+            hint='.to("i32") converts them',
         )
     at = indices if indices.dtype == "i32" else indices.to("i32")
     kind = type_of(indices.shape, tile.element, trace)

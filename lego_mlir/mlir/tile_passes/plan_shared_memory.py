@@ -211,5 +211,5 @@ def _check_size(kernel: TileKernel, size: int, buffers: Sequence[_Buffer]) -> No
         f"{memory.too_much(size)}; the largest buffer, of {largest.lifetime.size} bytes, is "
         f"'{layout}' of {largest.kind.element_type}",
         largest.op.location,
-        hint="take smaller tiles, or give both sides of this conversion one layout",
+        hint="take smaller tiles or fewer stages, or give both sides of a conversion one layout",
     )

@@ -34,7 +34,8 @@ def check_facts(artifact: Artifact, known: Known) -> None:
             continue
         if not holds:
             what = subject(fact.value, artifact)
-            raise LegoError(f"{what} is {value}, {fact.says}", location=_location(fact))
+            says = fact.says + _of_other(fact, known)
+            raise LegoError(f"{what} is {value}, {says}", location=_location(fact))
 
 
 @lru_cache(maxsize=256)
@@ -73,6 +74,15 @@ def subject(expression: str, artifact: Artifact) -> str:
         return f"argument '{name}'"
     asked = "size" if only.asks == "size" else "stride"
     return f"argument '{name}': its {asked} along dimension {only.dimension}"
+
+
+def _of_other(fact: Fact, known: Known) -> str:
+    """Return what the other size or stride is, of a fact that two are equal; else nothing."""
+    match fact.condition.split():
+        case [value, other, "=="] if value == fact.value and not other.isdecimal():
+            (number,) = Program((other,))(*known)
+            return f", which is {number}"
+    return ""
 
 
 def _location(fact: Fact) -> Location | None:

@@ -41,6 +41,7 @@ from lego_mlir.mlir.dialect import tile_operations as tiles
 from lego_mlir.mlir.schedule.transform_step import TransformStep, transform
 from lego_mlir.mlir.tile_ir.kernels import TileKernel
 from lego_mlir.mlir.tile_ir.types import (
+    bytes_of,
     element_of,
     is_shared_tile,
     is_tile,
@@ -169,6 +170,7 @@ def _through_ring(
     if first is not None and kernel.ctas == 1 and prod(shape_of(tile)) == max(shape_of(tile)):
         shared = OrderBy(Row(*shape_of(tile)))  # one row: no dot reads it across
     kind = shared_tile_type(shape_of(tile), element_of(tile), shared)
+    _check_room(step, kernel, load, stages)
     outermost = in_block(load, kernel.body)
     with ir.InsertionPoint(outermost), load.location:
         ring = pipelines.make_ring(stages, kind)
@@ -186,6 +188,21 @@ def _through_ring(
     with ir.InsertionPoint(following(last_of(readers))), load.location:
         pipelines.release(ring, number)
     step.erase(load)
+
+
+def _check_room(step: TransformStep, kernel: TileKernel, load: Any, stages: int) -> None:
+    """Refuse a ring of more stages than a CTA has shared memory for."""
+    (tile,) = load.results
+    size = prod(shape_of(tile)) * bytes_of(element_of(tile)) // kernel.ctas
+    most = kernel.target.optin_shared_bytes
+    if size * stages > most:
+        few = most // size
+        raise step.error(
+            f"{stages} stages of this tile take {size * stages} bytes of shared memory, of which "
+            f"a CTA on {kernel.target.name} may have {most}",
+            load,
+            hint=step.option("stages", few) if few else "take smaller tiles",
+        )
 
 
 def _is_zero(attribute: Any | None) -> bool:

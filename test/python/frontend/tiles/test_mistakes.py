@@ -56,6 +56,14 @@ MISTAKES: list[tuple[Use, str, str]] = [
     (lambda x, h: lg.join(x[0, :], x[0, :], x[0, :]), "'join' takes 1, 2, 4", ""),
     (lambda x, h: lg.item(x[0, :]), "more than one element", "lg.sum"),
     (lambda x, h: lg.take(h[:, :], lg.arange(64)), "'take' of tile<64x64xf16>", "same sizes"),
+    (
+        lambda x, h: lg.take(x[0, :], x[0, :]),
+        "indices of 'take' are tile<1000xf32>",
+        '.to\\("i32"\\)',
+    ),
+    (lambda x, h: x[0, :].sum(), "tile<1000xf32> has no attribute 'sum'", "lg.sum is a function"),
+    (lambda x, h: x[0, :].shap, "tile<1000xf32> has no attribute 'shap'", "did you mean shape"),
+    (lambda x, h: lg.expp(x[0, :]), "there is no lg.expp", "did you mean lg.exp"),  # type: ignore[attr-defined]
     (lambda x, h: lg.reduce(lambda a, b: a, (x[0, :],) * 5), "one to 4 tiles, not 5", ""),
     (lambda x, h: lg.reduce(lambda a, b: a > b, x[0, :]), "combines elements of f32", ""),
     (lambda x, h: lg.reduce(lambda a, b: a, x[0, :], identity="0"), "an identity of", ""),
