@@ -9,6 +9,7 @@ from typing import Any
 from bench.contenders.case import ContenderCase, build_cases
 from bench.contenders.run import measure_cases, select
 from bench.figures import cuda_cases, triton_cases
+from lego_mlir.diagnostics import LegoError
 
 _MANIFEST = "figures.json"
 _TABLES = "linear_layouts.md"
@@ -47,8 +48,6 @@ def run(options: argparse.Namespace) -> int:
     every = not (options.build or options.run or options.report)
     if options.build or every:
         build_cases(chosen, options.folder, options.target, _MANIFEST)
-        if not options.only:
-            _build_tables(options.folder)
     if options.run or every:
         failures = measure_cases(chosen, options.folder, options.rounds, results, _MANIFEST)
     if options.report or every:
@@ -56,8 +55,15 @@ def run(options: argparse.Namespace) -> int:
         from bench.figures.report import report
 
         tables = options.folder / _TABLES
-        further = ["\n".join(bandwidth.lines(_ROWS))]
-        further += [tables.read_text().rstrip()] if tables.exists() else []
+        if not tables.exists():  # the folder is that of another machine, or of some cases
+            try:
+                _build_tables(options.folder)
+            except ImportError as e:
+                raise LegoError(
+                    f"{tables} is not there, and cannot be made here: {e}",
+                    hint="--build makes it, on a machine with MLIR",
+                ) from None
+        further = ["\n".join(bandwidth.lines(_ROWS)), tables.read_text().rstrip()]
         print(report(results, *further), end="")
     return failures
 
@@ -67,5 +73,6 @@ def _build_tables(folder: Path) -> None:
     from bench.tiles import tables
 
     found = {family: tables.reductions(family) for family in tables.BROADCAST}
+    folder.mkdir(parents=True, exist_ok=True)
     text = "\n".join(["## Linear Layouts: tables 3 and 4", "", *tables.lines(found)])
     (folder / _TABLES).write_text(text + "\n")

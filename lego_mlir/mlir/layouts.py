@@ -14,11 +14,12 @@ from lego_mlir.index import Sym
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.context import Source
-from lego_mlir.mlir.encodings import LAYOUT_PREFIX, SHARED_PREFIX, layout_text
+from lego_mlir.mlir.encodings import LAYOUT_PREFIX, SHARED_PREFIX, is_shared, layout_text
 from lego_mlir.mlir.lowering.bijectivity import verified
 from lego_mlir.mlir.lowering.indices.permutation_functions import read_function
 
 _ATTRIBUTE = re.compile(r'lego\.layout\s*<\s*"((?:[^"\\]|\\.)*)"')
+_NAME = re.compile(r"[A-Za-z_]\w*")
 _STRING_UNIT = re.compile(r'\\[0-9A-Fa-f]{2}|\\["\\nt]|[^\\]')
 _ESCAPES = {"n": b"\n", "t": b"\t", '"': b'"', "\\": b"\\"}
 
@@ -79,7 +80,7 @@ def symbols_of(layout: Layout, attribute: Any) -> tuple[Sym, ...]:
     """Return a layout's symbols in the order in which its attribute's text first names them."""
     if not layout.symbols:
         return ()
-    named = list(dict.fromkeys(re.findall(r"[A-Za-z_]\w*", layout_text(attribute))))
+    named = list(dict.fromkeys(_NAME.findall(layout_text(attribute))))
     return tuple(sorted(layout.symbols, key=lambda s: named.index(s.name)))
 
 
@@ -148,6 +149,21 @@ class Layouts:
         """
         return self(dialect.layout_attribute_of(op), op.location)
 
+    def with_sizes(self, encoding: Any, location: Any) -> Any:
+        """Return the encoding of a tile in which the module's sizes are numbers.
+
+        Raises:
+            LegoError: it is no layout.
+        """
+        text = layout_text(encoding)
+        if self._sizes.keys().isdisjoint(_NAME.findall(text)):
+            return encoding
+        try:
+            layout = self._read(text)
+        except LegoError as e:
+            raise self._located(e, text, str(encoding), location) from None
+        return shared_attribute(layout) if is_shared(encoding) else layout_attribute(layout)
+
     def _parse(self, attribute: Any, location: Any) -> Layout:
         written = str(attribute)
         if not written.startswith(LAYOUT_PREFIX):
@@ -180,7 +196,7 @@ class Layouts:
 
     def _values(self, literal: str) -> str | None:
         """Return a sentence with the values of the sizes that a text names, if it names any."""
-        named = dict.fromkeys(re.findall(r"[A-Za-z_]\w*", literal))
+        named = dict.fromkeys(_NAME.findall(literal))
         known = [f"{name} = {self._sizes[name]}" for name in named if name in self._sizes]
         return f"the sizes are {', '.join(known)}" if known else None
 

@@ -7,9 +7,10 @@ from typing import Any
 from lego_mlir.analysis.distributed import DistributedLayout
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.mlir.bindings import ir
-from lego_mlir.mlir.encodings import layout_text
+from lego_mlir.mlir.encodings import LAYOUT_PREFIX, layout_text
 from lego_mlir.mlir.modules import operations_in
 from lego_mlir.mlir.tile_ir.kernels import TileKernel
+from lego_mlir.mlir.tile_ir.operations import CONSTANT
 from lego_mlir.mlir.tile_ir.types import is_shared_type, tile_type
 
 _FORM = 'write tensor<8x32xf32, #lego.layout<"OrderBy(Row(warps, 32, registers))...">>'
@@ -29,16 +30,22 @@ def canonicalize_encodings(kernel: TileKernel) -> None:
             if isinstance(value.type, ir.RankedTensorType):
                 canonical = _canonical(kernel, value.type, op, seen)
                 if canonical != value.type:
+                    if op.name == CONSTANT:
+                        literal = str(op.attributes["value"]).removesuffix(str(value.type))
+                        op.attributes["value"] = ir.Attribute.parse(f"{literal}{canonical}")
                     value.set_type(canonical)
 
 
 def _canonical(kernel: TileKernel, kind: Any, op: Any, seen: dict[Any, Any]) -> Any:
-    """Return a tile's type with its encoding in canonical form."""
+    """Return a tile's type with its encoding in canonical form, in which sizes are numbers."""
     if kind not in seen:
         tile = ir.RankedTensorType(kind)
         found = kind
+        if is_shared_type(kind) or str(tile.encoding).startswith(LAYOUT_PREFIX):
+            encoding = kernel.layouts.with_sizes(tile.encoding, op.location)
+            found = tile = ir.RankedTensorType.get(tile.shape, tile.element_type, encoding)
         if tile.encoding is not None and tile.has_static_shape and not is_shared_type(kind):
-            layout = layout_in(kernel, kind, op)
+            layout = layout_in(kernel, tile, op)
             if layout.text != layout_text(tile.encoding):
                 found = tile_type(tuple(tile.shape), tile.element_type, layout)
         seen[kind] = found
