@@ -67,17 +67,18 @@ def python_error(
 
 def _no_attribute(error: AttributeError, location: Location, source: str | None) -> LegoError:
     """Return the error of an attribute that a kernel value or this package has not."""
-    package = _package()
-    if error.obj is package:
-        what, known = f"there is no lg.{error.name}", [f"lg.{name}" for name in dir(package)]
+    package, owner, name = _package(), error.obj, str(error.name)
+    hint: str | None = None
+    if isinstance(owner, Value):
+        what, wrong = f"{owner.described} has no attribute '{name}'", name
+        known = [public for public in dir(owner) if not public.startswith("_")]
+        if name in dir(package):
+            hint = f"lg.{name} is a function"
     else:
-        what = f"{error.obj.described} has no attribute '{error.name}'"
-        known = [name for name in dir(error.obj) if not name.startswith("_")]
-        if error.name in dir(package):
-            hint = f"lg.{error.name} is a function"
-            return LegoError(what, location=location, hint=hint, source=source)
-    close = difflib.get_close_matches(what.split()[-1].strip("'"), known, n=1)
-    hint = f"did you mean {close[0]}?" if close else None
+        what, wrong = f"there is no lg.{name}", f"lg.{name}"
+        known = [f"lg.{public}" for public in dir(package)]
+    if hint is None and (close := difflib.get_close_matches(wrong, known, n=1)):
+        hint = f"did you mean {close[0]}?"
     return LegoError(what, location=location, hint=hint, source=source)
 
 
