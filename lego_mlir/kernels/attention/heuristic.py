@@ -21,6 +21,11 @@ _ROWS, _COLUMNS, _DEEP, _DEEP_WARPS = 64, 64, 128, 4
 """Queries of a CTA where they are few, keys of an iteration, the depth from which on these are half
 as many, and the warps that share the registers of such tiles."""
 
+_DEEPEST, _DEEPEST_WARPS = 192, 8
+"""Up to this depth the registers of four warps hold the tiles of mma.sync and what is loaded ahead;
+and the warps of greater depths, which divide the keys of the first dot and the depth of the second,
+too."""
+
 _MANY_ROWS = 128
 _MANY = {64: (128, 8), 128: (128, 24), 256: (64, 0)}
 _MANY_NARROW = {64: (128, 8), 128: (128, 0), 256: (64, 0)}
@@ -149,6 +154,8 @@ def _by_mma(
         # Two rows of instructions in a warp: what is loaded of keys and values serves both.
         return replace(_config(problem, spec, _MANY_ROWS, "cp_async", packed=packed), warps=4)
     found = _config(problem, spec, _ROWS, "cp_async", packed=packed)
+    if max(problem.depth, problem.depth_v) > _DEEPEST:
+        found = replace(found, warps=_DEEPEST_WARPS)
     stage = found.columns * (problem.depth + problem.depth_v) * BYTES[problem.dtype_kv]
     has_room = _FEW_STAGES * stage <= _RING_SHARE * spec.sm_shared_bytes
     return replace(found, stages=_FEW_STAGES) if rows <= _ROWS and has_room else found

@@ -189,7 +189,7 @@ def test_persistent_ctas(kept: int, running: Sequence[str]) -> None:
     check(sizes, config=config, causal=True, seen=causal(300, 180), running=running)
 
 
-@pytest.mark.parametrize(("depth", "running"), [(64, "late"), (128, "random")])
+@pytest.mark.parametrize(("depth", "running"), [(64, "late"), (128, "random"), (256, "early")])
 def test_copies_by_all_warps(depth: int, running: str) -> None:
     sizes = 1, 130, 100, 2, 1, depth
     check(sizes, causal=True, seen=causal(130, 100), running=[running], target="sm_80")
