@@ -189,9 +189,11 @@ class Value(Operators):
             raise self._trace.error(
                 f"below({limit}) of {self!r}", hint="an integer that is computed"
             )
-        self.ssa.owner.attributes[dialect.BOUNDS] = bounds
-        self.ssa.owner.attributes[dialect.CLAIM] = claim
-        return self
+        # Bounds are of all results of an operation: one of several gets an operation of its own.
+        value = self if len(self.ssa.owner.results) == 1 else self + 0
+        value.ssa.owner.attributes[dialect.BOUNDS] = bounds
+        value.ssa.owner.attributes[dialect.CLAIM] = claim
+        return value
 
     # Layouts and index expressions take these values.
     def __lego_apply__(self, layout: Layout, index: tuple[Any, ...]) -> Value:

@@ -74,7 +74,7 @@ def kernel_by_words(
     counts = [-(-m.rows_together * run.words // _THREADS) for run in runs]
     if not runs:
         counts = [-(-n // _THREADS) for n in m.together]
-    begins = -(-(m.rows_together + 1) * len(m.pieces) // _THREADS) if runs else 0
+    begins = -(-(m.rows_together * m.meetings + 1) // _THREADS) if runs else 0
     total = sum(counts)
 
     def move(**tensors: Any) -> None:
@@ -95,14 +95,15 @@ def kernel_by_words(
 
         @lg.if_(block >= total)
         def _() -> None:
-            _make_meetings(m, read, written, group, (block - total) * _THREADS + thread)
+            which, at = range_of(block - total, [begins] * len(written))
+            _make_meetings(m, read, written, which, group, at * _THREADS + thread)
 
     move.__name__ = name
     ordered = [Parameter(n, Parameter.KEYWORD_ONLY) for n in kinds]
     move.__signature__ = Signature(ordered)  # type: ignore[attr-defined]
     text = f"{how}, in words of {movement.word * movement.element} bytes"
     return lg.kernel(
-        grid=(total + begins, m.groups),
+        grid=(total + begins * len(m.outputs), m.groups),
         block=_THREADS,
         parameters=kinds,
         explanation=lambda: text,
@@ -207,40 +208,39 @@ def _located(m: Movement, which: Any, begin: Any) -> tuple[Any, Any, Any]:
     return row, *range_of(along, [p.length for p in m.pieces])
 
 
-def _make_meetings(m: Movement, inputs: Arrays, outputs: Arrays, group: Any, inside: Any) -> None:
+def _make_meetings(
+    m: Movement, inputs: Arrays, outputs: Arrays, which: Any, group: Any, inside: Any
+) -> None:
     """Make the word of an output in which a piece begins behind another one.
 
     Args:
-        m: the movement: of one output, or of outputs whose rows are one piece each.
+        m: the movement.
         inputs: the tensors that are read.
         outputs: those that are written.
+        which: output.
         group: of the rows that CTAs go over together.
-        inside: the number of the piece among those of the group, row by row. Those behind the last
-            row are of words that the end cuts.
+        inside: the number of the piece among those of the group. The one behind all rows is that
+            of the word that the end cuts.
     """
-    lengths = [piece.length for piece in m.pieces]
-    each = len(lengths)
-    count = m.rows_together * each
-    items = OrderBy(Row(m.groups * m.rows_together + 1 + -(-_THREADS // each), each))
-    row, k = items.inv(group * count + inside)
-    is_end = (row == m.rows) & (inside < count + each)
-    which: Any = k
-    befores, last, above = lengths, k, maximum(row, 1) - 1
-    if len(m.outputs) == 1:
-        is_first = k < 1
-        is_end = is_end & is_first
-        which, befores = 0, [*lengths[-1:], *lengths[:-1]]
-        last = lg.where(is_first, each - 1, maximum(k, 1) - 1)
-        above = lg.where(is_first, above, row)
+    count = m.rows_together * m.meetings
+    pieces = OrderBy(Row((m.groups + 1) * m.rows_together + 1, m.meetings))
+    row, k = pieces.inv(group * count + inside)
+    is_end = (row == m.rows) & (k < 1)
+    exists = ((inside < count) & (row < m.rows)) | ((inside <= count) & is_end)
     starts = [start for out in m.outputs for start in out.starts]
-    begin = row * number_of(which, [out.length for out in m.outputs]) + number_of(k, starts)
-    number, phase = OrderBy(Row(max(m.words) + 1, m.word)).inv(begin)
-    before = number_of(k, befores)
-    exists = ((inside < count) & (row < m.rows)) | is_end
+    befores = [out.pieces[k - 1].length for out in m.outputs for k in range(m.meetings)]
+    piece = which if m.meetings == 1 else k
+    begin = row * number_of(which, [out.length for out in m.outputs]) + number_of(piece, starts)
+    most = max(m.words)
+    number, phase = OrderBy(Row(most + 1, m.word)).inv(begin)
+    before = number_of(piece, befores)
 
     # Of several pieces that begin in a word, the first one.
     @lg.if_(exists & (phase > 0) & (phase <= before))
     def _() -> None:
+        is_first = k < 1
+        last = piece if m.meetings == 1 else lg.where(is_first, m.meetings - 1, maximum(k, 1) - 1)
+        above = lg.where(is_first, maximum(row, 1) - 1, row)
         word = _word(m, inputs, above, last, before - phase)
         store(m, outputs, which, number, word)
 
@@ -261,9 +261,9 @@ def _word(m: Movement, inputs: Arrays, row: Any, piece: Any, along: Any) -> Any:
     lengths = [p.length for p in m.pieces]
 
     def behind(row: Any, piece: Any) -> tuple[Any, Any]:
-        if len(m.outputs) > 1:
+        if m.meetings == 1:
             return row + 1, piece + 0
-        is_last = piece >= len(lengths) - 1
+        is_last = piece >= m.meetings - 1
         return lg.where(is_last, row + 1, row), lg.where(is_last, 0, piece + 1)
 
     done = number_of(piece, lengths) - along

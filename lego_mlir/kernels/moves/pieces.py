@@ -13,7 +13,7 @@ from math import gcd, prod
 
 from lego_mlir.kernels.moves.axes import Axis
 
-_TOGETHER = 1 << 22
+_TOGETHER = 1 << 21
 """Bytes of the rows that CTAs go over before the next ones: these stay in the L2 cache."""
 
 _FEW = 4
@@ -94,6 +94,11 @@ class Movement:
     def firsts(self) -> list[int]:
         """The number of each output's first piece."""
         return list(accumulate((len(out.pieces) for out in self.outputs), initial=0))[:-1]
+
+    @property
+    def meetings(self) -> int:
+        """The pieces of a row of an output, behind each of which another one begins."""
+        return len(self.pieces) // len(self.outputs)
 
     @property
     def words(self) -> list[int]:

@@ -56,6 +56,14 @@ def test_a_value_of_several() -> None:
     assert found == [3, 1, 1, 3, 4, 1, 3, 7, 1]
 
 
+def test_a_bound_of_one_of_several_results() -> None:
+    def function(i: Any, a: Any) -> Any:
+        first, second = lg.cond(i < 4, lambda: (i, i + 1), lambda: (i - 4, i - 3))
+        return a[second.below(COUNT)] + a[first.below(COUNT)]
+
+    assert computed(function) == [2 * (i if i < 4 else i - 4) + 1 for i in range(COUNT)]
+
+
 def test_cases() -> None:
     """One of them runs."""
 

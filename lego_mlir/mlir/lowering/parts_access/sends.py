@@ -49,13 +49,18 @@ def send(
         raise LegoError(f"the layout '{memory.layout}' does not have all elements that are sent")
     lanes = lanes_of(parts)
     signal = _in_cta(_beyond(_address(barrier), slot, _MBARRIER_BYTES), cta)
-    start = _in_cta(_address(memory.flat), cta)
-    for group in plan.groups.values():
-        for access in group:
-            sent = [lanes[registers[0]] for registers in access.lanes]
-            (value,) = grouped(sent, [plan.unit(access)])
-            words = _words(value, len(sent), size)
-            _store(_beyond(start, plan.offset(access), size), words, signal, size)
+    accesses = [access for group in plan.groups.values() for access in group]
+    # One mapa for several stores. A single one has its address made ahead of it, outside of loops.
+    is_one = len(accesses) == 1
+    here = _address(memory.flat)
+    there = here if is_one else _in_cta(here, cta)
+    for access in accesses:
+        sent = [lanes[registers[0]] for registers in access.lanes]
+        (value,) = grouped(sent, [plan.unit(access)])
+        target = _beyond(there, plan.offset(access), size)
+        _store(
+            _in_cta(target, cta) if is_one else target, _words(value, len(sent), size), signal, size
+        )
 
 
 def arrive(barrier: Any, cta: Any, slot: Any | None = None) -> None:
