@@ -41,9 +41,9 @@ _CONVERTERS, _FEW_CONVERTERS, _OPERAND_REGISTERS = 4, 2, 64
 than so many threads have at the launch; and registers of queries, which shared memory need not be
 read for: half of what it can be read at goes to operands in registers."""
 
-_FEW_NARROW_STAGES = 4
+_FEW_NARROW_STAGES, _DEEP_NARROW_STAGES = 4, 3
 """Stages of rings of keys and values of 8 bits, where queries are few, so that as many bytes are in
-flight as with 16 bits."""
+flight as with 16 bits; and where there are half as many keys to an iteration."""
 
 _SPLIT_KEYS, _MANY_KEYS = 128, 512
 """A CTA has so many keys at least, for the combination of splits to cost little, if its queries are
@@ -137,6 +137,7 @@ def _with_converters(
         speculated=0 if is_tight else config.speculated,
         # Dots of such depths leave so much time that warpgroups need not take turns.
         turns=0 if is_deep else config.turns,
+        stages=_DEEP_NARROW_STAGES if is_deep and problem.mask is None else config.stages,
     )
 
 
