@@ -51,7 +51,7 @@ from lego_mlir.mlir.lowering.indices.printed_indices import PrintedIndices
 from lego_mlir.mlir.lowering.indices.size_operands import SizeOperands
 from lego_mlir.mlir.lowering.lower_tables import lower_tables
 from lego_mlir.mlir.lowering.memories import Memories
-from lego_mlir.mlir.lowering.tile_accesses import TileAccesses
+from lego_mlir.mlir.lowering.parts_access.tile_accesses import TileAccesses
 from lego_mlir.mlir.modules import named_attributes, operations_in
 from lego_mlir.mlir.scopes import KERNELS
 

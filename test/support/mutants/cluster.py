@@ -1,7 +1,8 @@
 """Two CTAs that add up rows through each other's shared memory, in a loop; its mutants.
 
-Each warp sends half of its row to the other CTA in each of five iterations, of which two rooms and
-two barriers take turns. The patterns name instructions and their order, not registers.
+Each warp sends half of its row to the other CTA in each of nine iterations, of which two rooms and
+two barriers take turns: so many that no loop is unrolled. The patterns name instructions and their
+order, not registers.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from lego_mlir.runtime.simulator import Simulator
 from mutants.attention import nth, waits
 from mutants.mutant import DEADLOCK, RACE, RIGHT, TOO_MANY, UNWRITTEN, Kernel, Mutant
 
-ROWS, COLUMNS = 5, 128
+ROWS, COLUMNS = 9, 128
 X, Y = (lg.Tensor["f32", shape] for shape in ((ROWS, 2, COLUMNS), (ROWS, COLUMNS)))
 
 _SEND = r"st\.async[^;]*;"

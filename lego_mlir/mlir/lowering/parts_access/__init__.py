@@ -8,4 +8,10 @@ lanes       vectors of one width as vectors of another
 lower       the operations
 matrices    accesses by ldmatrix and stmatrix
 sends       stores into the shared memory of other CTAs
+
+Beside them are what TMA and wgmma access tiles by, and what finds the memory of each operation:
+
+copy_boxes          slices of tensors that TMA copies
+matrix_descriptors  tiles in shared memory that wgmma reads
+tile_accesses       the operations, each with its memory
 """

@@ -2,7 +2,7 @@
 
 Such a CTA waits for the others of its cluster. None waits forever: all execute the same operations
 on the ring, as often and in the same order, and one of them alone does not wait in a circle
-(`ring_runs`).
+(`rings.runs`).
 """
 
 from __future__ import annotations

@@ -27,8 +27,8 @@ from lego_mlir.mlir.tile_ir.verifier.pipelines import (
 )
 from lego_mlir.mlir.tile_ir.verifier.placement import misplaced
 from lego_mlir.mlir.tile_ir.verifier.reduce_scatter import check_reduce_scatters
-from lego_mlir.mlir.tile_ir.verifier.ring_runs import check_ring_run
-from lego_mlir.mlir.tile_ir.verifier.rings import check_rings
+from lego_mlir.mlir.tile_ir.verifier.rings.protocol import check_rings
+from lego_mlir.mlir.tile_ir.verifier.rings.runs import check_ring_run
 from lego_mlir.mlir.tile_ir.verifier.roles import check_roles
 from lego_mlir.mlir.tile_ir.verifier.shapes import SHAPES
 from lego_mlir.mlir.tile_ir.verifier.warpgroup_dots import check_warpgroup_dot

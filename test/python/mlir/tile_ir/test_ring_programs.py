@@ -15,8 +15,8 @@ from lego_mlir.mlir.context import Source, new_context
 from lego_mlir.mlir.tile_ir.interpreter.machine import Machine, Steps
 from lego_mlir.mlir.tile_ir.interpreter.pointwise import POINTWISE
 from lego_mlir.mlir.tile_ir.interpreter.values import dtype_of, wrapped
-from lego_mlir.mlir.tile_ir.verifier.natural_numbers import on_naturals
-from lego_mlir.mlir.tile_ir.verifier.ring_program import Run
+from lego_mlir.mlir.tile_ir.verifier.rings.natural_numbers import on_naturals
+from lego_mlir.mlir.tile_ir.verifier.rings.program import Run
 
 BINARY = (
     *("addi", "subi", "muli", "andi", "minsi", "minui", "maxsi", "maxui"),

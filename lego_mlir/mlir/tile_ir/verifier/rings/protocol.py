@@ -1,7 +1,7 @@
 """The protocol of rings: roles number tiles 0, 1, 2, ..., and read them while they are there.
 
 How tiles are numbered is proven by `tile_ir.ring_numbers`.
-Whether a role waits for itself is another question (`ring_runs`).
+Whether a role waits for itself is another question (`runs`).
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from lego_mlir.mlir.bindings import ir
 
 if TYPE_CHECKING:
-    from lego_mlir.mlir.tile_ir.verifier.ring_program import Run
+    from lego_mlir.mlir.tile_ir.verifier.rings.program import Run
 
 _END = 1 << 31
 """Small numbers are below; integers of 32 bits and more have them with and without a sign."""

@@ -1,7 +1,7 @@
 """Lower the operations that access what one thread holds of a tile, and boxes that TMA copies.
 
 Of each operation the memory is found and checked, then `mlir.lowering.parts_access` and
-`mlir.lowering.copy_boxes` print the accesses.
+`mlir.lowering.parts_access.copy_boxes` print the accesses.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from lego_mlir.mlir.dialect import tile_operations as tiles
 from lego_mlir.mlir.layouts import Layouts, symbols_of
 from lego_mlir.mlir.lowering.access_checks import other_attribute, whole_dimensions
 from lego_mlir.mlir.lowering.bijectivity import check_stored
-from lego_mlir.mlir.lowering.copy_boxes import BoxCopies, box_copy, in_buffer
 from lego_mlir.mlir.lowering.derivations import derive_offset, located
-from lego_mlir.mlir.lowering.matrix_descriptors import lower_matrix_descriptor
 from lego_mlir.mlir.lowering.memories import Memories
 from lego_mlir.mlir.lowering.parts_access.checks import check_parts, check_registers
 from lego_mlir.mlir.lowering.parts_access.copies import lower_copy
+from lego_mlir.mlir.lowering.parts_access.copy_boxes import BoxCopies, box_copy, in_buffer
 from lego_mlir.mlir.lowering.parts_access.lower import lower_load, lower_store
 from lego_mlir.mlir.lowering.parts_access.matrices import read_matrices, write_matrices
+from lego_mlir.mlir.lowering.parts_access.matrix_descriptors import lower_matrix_descriptor
 from lego_mlir.mlir.lowering.parts_access.plan import bytes_of
 from lego_mlir.mlir.lowering.parts_access.sends import arrive, send
 from lego_mlir.mlir.lowering.parts_access.updates import Updates

@@ -30,8 +30,8 @@ from lego_mlir.mlir.tile_ir.operations import CONSTANT
 from lego_mlir.mlir.tile_ir.roles import role_around
 from lego_mlir.mlir.tile_ir.types import has_tiles
 from lego_mlir.mlir.tile_ir.verifier.deciding_values import deciding_values, end_of
-from lego_mlir.mlir.tile_ir.verifier.natural_numbers import on_naturals
-from lego_mlir.mlir.tile_ir.verifier.ring_steps import RunningRole, on_ring, run_roles
+from lego_mlir.mlir.tile_ir.verifier.rings.natural_numbers import on_naturals
+from lego_mlir.mlir.tile_ir.verifier.rings.steps import RunningRole, on_ring, run_roles
 
 Waiting: TypeAlias = Generator[tuple[Callable[[], bool], str], None, None]
 """Yields what has to hold before it goes on, with that in words."""

@@ -16,7 +16,7 @@ from lego_mlir.mlir.lowering.indices.index_reader import launch_sizes
 from lego_mlir.mlir.modules import operations_in
 from lego_mlir.mlir.tile_ir.interpreter.machine import Machine, Steps
 from lego_mlir.mlir.tile_ir.kernels import TileKernel, constant_size
-from lego_mlir.mlir.tile_ir.verifier.ring_program import RingProgram
+from lego_mlir.mlir.tile_ir.verifier.rings.program import RingProgram
 
 _MOST_STEPS = 4096
 """The most operations of a run."""

@@ -10,7 +10,7 @@ from lego_mlir.mlir.dialect import pipeline_operations as pipelines
 from lego_mlir.mlir.tile_ir.interpreter.roles import deadlock
 
 if TYPE_CHECKING:
-    from lego_mlir.mlir.tile_ir.verifier.ring_program import Execute, Run, Waiting
+    from lego_mlir.mlir.tile_ir.verifier.rings.program import Execute, Run, Waiting
 
 _TILE = object()
 """Stands for every tile."""
