@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 from lego_mlir.artifact import Artifact
@@ -23,22 +23,11 @@ from lego_mlir.compiler import launches, schedules
 from lego_mlir.compiler.backend import child_process, codegen
 from lego_mlir.compiler.backend.assembly import Cubin
 from lego_mlir.compiler.backend.strict_checks import check_strict
-from lego_mlir.compiler.dependent_launch import drop_dependent_launch
 from lego_mlir.compiler.host_functions import host_function
-from lego_mlir.compiler.kernels.attributes import launch_attributes, set_kernel_attributes
-from lego_mlir.compiler.kernels.checks import (
-    check_instructions,
-    check_lowered,
-    check_types,
-    index_bitwidth,
-)
-from lego_mlir.compiler.kernels.resource_limits import (
-    check_launches,
-    check_occupancy,
-    check_registers,
-)
-from lego_mlir.compiler.kernels.target_attributes import drop_targets
+from lego_mlir.compiler.kernels.checks import check_lowered
+from lego_mlir.compiler.kernels.resource_limits import check_launches, check_registers
 from lego_mlir.compiler.module_schedules import ModuleSchedules
+from lego_mlir.compiler.nvvm_stage import lower_to_nvvm
 from lego_mlir.compiler.options import Options
 from lego_mlir.compiler.pipelines import pipeline
 from lego_mlir.compiler.schedule_files import PLACED
@@ -56,20 +45,12 @@ from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir, native, object_of
 from lego_mlir.mlir.context import Source, mlir_errors, parse, run_pipeline, shared_context
 from lego_mlir.mlir.launch_sizes.hoist_sizes import hoist_sizes
-from lego_mlir.mlir.launch_sizes.pass_sizes import pass_sizes
 from lego_mlir.mlir.layouts import Layouts, functions_of
-from lego_mlir.mlir.lowering import atomics
-from lego_mlir.mlir.lowering.buffers import align_shared
 from lego_mlir.mlir.lowering.lower_lego import lower_lego
-from lego_mlir.mlir.modules import clone_module, keep_launches, merge_gpu_modules, operations_in
+from lego_mlir.mlir.modules import clone_module, keep_launches, operations_in
 from lego_mlir.mlir.tile_ir.explanation import explain_tiles
 from lego_mlir.mlir.tile_ir.kernels import tile_kernels
 from lego_mlir.mlir.tile_ir.step_check import StepCheck
-from lego_mlir.mlir.to_nvvm.divisions import DIVISIONS, divide_by_approximation, is_exact
-from lego_mlir.mlir.to_nvvm.fp8_casts import lower_short_floats
-from lego_mlir.mlir.to_nvvm.integer_divisions import guard_divisions
-from lego_mlir.mlir.to_nvvm.lower_reduce import lower_reductions
-from lego_mlir.mlir.to_nvvm.math_library import define_mathematics, has_extremes, keep_extremes
 from lego_mlir.mlir.to_nvvm.shared_memory import TargetMemory, check_static_shared, fit_shared
 from lego_mlir.mlir.updates.update_checks import check_updates
 from lego_mlir.sources import Sources
@@ -251,46 +232,11 @@ class Compilation:
     def nvvm(self) -> Any:
         """The module with one gpu.module in the nvvm and llvm dialects."""
         module = self._clone(self.scheduled)
-        with self.context, mlir_errors(self.source):
-            pass_sizes(module, self.source)
-        operations = list(operations_in(module.operation))
-        drop_targets(operations, self.source)
-        target = self.options.target
-        operations = drop_dependent_launch(operations, target.capability)
-        has_redux = target.capability >= (8, 0)  # PTX ISA 9.7.13, redux.sync
-        with self.context:
-            if lower_reductions(operations, self.source, has_redux):
-                operations = list(operations_in(module.operation))
-        check_types(operations, self.source)
-        check_instructions(operations, target, self.source)
-        check_occupancy(operations, self.source)
-        width = index_bitwidth(module, operations)
-        of_launches = launch_attributes(operations)
-        exact = self.options.exact_math or is_exact(module, self.source)
-        divides = not exact and any(op.name in DIVISIONS for op in operations)
-        with self.context:
-            updates, extremes = atomics.has_updates(operations), has_extremes(operations)
-            guard_divisions(operations)
-            lower_short_floats(operations, self.options.target.capability)
-            if extremes:
-                keep_extremes(module)
-        self._run(
-            "nvvm",
-            module,
-            chip=target.name,
-            features=target.feature,
-            index_bitwidth=width,
-            has_redux=str(has_redux).lower(),
+        run = partial(self._run, "nvvm", module)
+        lower_to_nvvm(
+            module, self.source, self.options.target, exact=self.options.exact_math, run=run
         )
         with self.context:
-            merge_gpu_modules(module)
-            define_mathematics(module, self.source, exact=exact)
-            if updates:
-                atomics.relax(module)
-            if divides:
-                divide_by_approximation(module)
-            align_shared(module)
-            set_kernel_attributes(module, of_launches)
             fit_shared(module, self._memory, self.source)
         return module
 

@@ -25,6 +25,11 @@ def named_attributes(op: Any) -> dict[str, Any]:
     return {name: op.attributes[name] for name in list(op.attributes)}
 
 
+def body_of(op: Any) -> Any:
+    """Return the block of a loop, role or launch."""
+    return op.regions[0].blocks[0]
+
+
 def operations_in(op: Any, closed: Collection[str] = ()) -> Iterator[Any]:
     """Return the operations inside of one, outer before inner, as they are at the call.
 

@@ -7,10 +7,10 @@ from typing import Any
 
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.dialect import tile_operations as tiles
-from lego_mlir.mlir.modules import named_attributes, operations_in
+from lego_mlir.mlir.modules import body_of, named_attributes, operations_in
 from lego_mlir.mlir.tile_ir.types import element_of, is_tile
 from lego_mlir.mlir.tile_passes.lower_tiles import build
-from lego_mlir.mlir.tile_steps.kernels import body_of, integer, operations_of
+from lego_mlir.mlir.tile_steps.kernels import integer, operations_of
 
 _LOOP = "scf.for"
 

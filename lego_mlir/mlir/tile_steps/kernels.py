@@ -50,11 +50,6 @@ def _kernel(step: TransformStep, launch: Any) -> TileKernel:
     return TileKernel(launch, context.layouts, context.source, context.target)
 
 
-def body_of(loop: Any) -> Any:
-    """Return the block of a loop, role or launch."""
-    return loop.regions[0].blocks[0]
-
-
 def operations_of(block: Any) -> list[Any]:
     """Return the operations of a block, as they are now."""
     return [op.operation for op in block.operations]

@@ -9,6 +9,7 @@ from lego_mlir.index import Sym, construct, symbols
 from lego_mlir.index.nodes import FloorDiv
 from lego_mlir.index.structure import children
 from lego_mlir.mlir.bindings import ir
+from lego_mlir.mlir.modules import body_of
 from lego_mlir.mlir.tile_ir.scalars import Scalars
 
 
@@ -75,8 +76,3 @@ def rebuilt(value: Any, loop: Any, values: dict[Any, Any]) -> Any:
         copy.operands[k] = operand
     values.update(zip(op.results, copy.results, strict=True))
     return values[value]
-
-
-def body_of(loop: Any) -> Any:
-    """Return the block of a loop."""
-    return loop.regions[0].blocks[0]

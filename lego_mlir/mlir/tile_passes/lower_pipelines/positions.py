@@ -28,7 +28,7 @@ from typing import Any
 from lego_mlir.index import construct
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
-from lego_mlir.mlir.modules import named_attributes
+from lego_mlir.mlir.modules import body_of, named_attributes
 from lego_mlir.mlir.tile_ir.iterations import (
     BRANCH,
     LOOP,
@@ -39,7 +39,6 @@ from lego_mlir.mlir.tile_ir.kernels import TileKernel
 from lego_mlir.mlir.tile_ir.scalars import Scalars
 from lego_mlir.mlir.tile_passes.lower_pipelines.loop_numbers import (
     arguments_of,
-    body_of,
     is_of_bits,
     rebuilt,
     step_of,

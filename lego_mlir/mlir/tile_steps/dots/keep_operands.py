@@ -23,6 +23,7 @@ from lego_mlir.analysis.distributed.wgmma_grids import warpgroup_operand_a
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.dialect import pipeline_operations as pipelines
 from lego_mlir.mlir.dialect import tile_operations as tiles
+from lego_mlir.mlir.modules import body_of
 from lego_mlir.mlir.schedule.transform_step import TransformStep, transform
 from lego_mlir.mlir.tile_ir.dots import is_warpgroup_dot
 from lego_mlir.mlir.tile_ir.types import (
@@ -33,7 +34,7 @@ from lego_mlir.mlir.tile_ir.types import (
     shape_of,
     tile_type,
 )
-from lego_mlir.mlir.tile_steps.kernels import body_of, in_block, loops_of, operations_of
+from lego_mlir.mlir.tile_steps.kernels import in_block, loops_of, operations_of
 
 _DOTS = (tiles.DOT, pipelines.DOT_ASYNC)
 _WORD_BYTES = 4

@@ -33,6 +33,7 @@ from typing import Any
 from lego_mlir.algebra.sizes import ceildiv
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
+from lego_mlir.mlir.modules import body_of
 from lego_mlir.mlir.schedule.transform_step import TransformStep, transform
 from lego_mlir.mlir.tile_passes.lower_tiles import build
 from lego_mlir.mlir.tile_steps.accumulating import (
@@ -43,7 +44,7 @@ from lego_mlir.mlir.tile_steps.accumulating import (
     move_body,
     zeros,
 )
-from lego_mlir.mlir.tile_steps.kernels import body_of, loops_of
+from lego_mlir.mlir.tile_steps.kernels import loops_of
 
 
 @transform("promote")

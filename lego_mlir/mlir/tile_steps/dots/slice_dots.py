@@ -35,11 +35,12 @@ from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.dialect import pipeline_operations as pipelines
 from lego_mlir.mlir.dialect import tile_operations as tiles
 from lego_mlir.mlir.layouts import layout_attribute
+from lego_mlir.mlir.modules import body_of
 from lego_mlir.mlir.schedule.transform_step import TransformStep, transform
 from lego_mlir.mlir.tile_ir.dots import is_warpgroup_dot, read_dot, sizes_of
 from lego_mlir.mlir.tile_ir.kernels import TileKernel
 from lego_mlir.mlir.tile_ir.types import element_of, is_shared_tile, layout_of
-from lego_mlir.mlir.tile_steps.kernels import body_of, loops_of, operations_of, users_in
+from lego_mlir.mlir.tile_steps.kernels import loops_of, operations_of, users_in
 from lego_mlir.mlir.tile_steps.views import transposed_view
 
 

@@ -54,7 +54,7 @@ from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.dialect import pipeline_operations as pipelines
 from lego_mlir.mlir.dialect import tile_operations as tiles
 from lego_mlir.mlir.lowering.indices.index_reader import launch_sizes
-from lego_mlir.mlir.modules import operations_in
+from lego_mlir.mlir.modules import body_of, operations_in
 from lego_mlir.mlir.schedule.transform_step import TransformStep, transform
 from lego_mlir.mlir.structure import set_size
 from lego_mlir.mlir.tile_ir.kernels import TileKernel, constant_size
@@ -66,7 +66,7 @@ from lego_mlir.mlir.tile_steps.accumulating import (
     move_body,
 )
 from lego_mlir.mlir.tile_steps.dots.slice_workspaces import SliceWorkspaces
-from lego_mlir.mlir.tile_steps.kernels import body_of, kernels_of, operations_of
+from lego_mlir.mlir.tile_steps.kernels import kernels_of, operations_of
 
 _LOOP, _BRANCH = "scf.for", "scf.if"
 _Z = 2

@@ -38,13 +38,13 @@ from typing import Any
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.dialect import pipeline_operations as pipelines
 from lego_mlir.mlir.dialect import tile_operations as tiles
-from lego_mlir.mlir.modules import operations_in
+from lego_mlir.mlir.modules import body_of, operations_in
 from lego_mlir.mlir.schedule.transform_step import TransformStep, transform
 from lego_mlir.mlir.tile_ir.dots import is_warpgroup_dot
 from lego_mlir.mlir.tile_ir.iterations import runs_at_least
 from lego_mlir.mlir.tile_ir.types import is_shared_tile
 from lego_mlir.mlir.tile_steps.iterations.rotation import Rotation
-from lego_mlir.mlir.tile_steps.kernels import body_of, following, loops_of, operations_of
+from lego_mlir.mlir.tile_steps.kernels import following, loops_of, operations_of
 
 
 @transform("overlap_iterations")

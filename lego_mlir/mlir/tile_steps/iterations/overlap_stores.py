@@ -39,7 +39,7 @@ from typing import Any
 
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.dialect import pipeline_operations as pipelines
-from lego_mlir.mlir.modules import operations_in
+from lego_mlir.mlir.modules import body_of, operations_in
 from lego_mlir.mlir.schedule.transform_step import TransformStep, transform
 from lego_mlir.mlir.structure import clone
 from lego_mlir.mlir.tile_ir.iterations import runs_at_least
@@ -47,7 +47,6 @@ from lego_mlir.mlir.tile_passes.lower_tiles import build
 from lego_mlir.mlir.tile_passes.lower_tiles.memory import where
 from lego_mlir.mlir.tile_steps.iterations.rotation import Rotation
 from lego_mlir.mlir.tile_steps.kernels import (
-    body_of,
     following,
     integer,
     last_of,

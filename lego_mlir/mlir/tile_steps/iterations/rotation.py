@@ -25,12 +25,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from lego_mlir.mlir.bindings import ir
-from lego_mlir.mlir.modules import named_attributes
+from lego_mlir.mlir.modules import body_of, named_attributes
 from lego_mlir.mlir.structure import clone, used_by
 from lego_mlir.mlir.tile_passes.lower_tiles import build
 from lego_mlir.mlir.tile_passes.lower_tiles.memory import where
 from lego_mlir.mlir.tile_steps.accumulating import zeros
-from lego_mlir.mlir.tile_steps.kernels import body_of, integer, operations_of
+from lego_mlir.mlir.tile_steps.kernels import integer, operations_of
 from lego_mlir.mlir.tile_steps.scalars import is_scalar
 
 

@@ -32,12 +32,13 @@ from typing import Any
 
 from lego_mlir.mlir.dialect import pipeline_operations as pipelines
 from lego_mlir.mlir.dialect import tile_operations as tiles
+from lego_mlir.mlir.modules import body_of
 from lego_mlir.mlir.schedule.transform_step import TransformStep, transform
 from lego_mlir.mlir.structure import used_by
 from lego_mlir.mlir.tile_ir.iterations import runs_at_least
 from lego_mlir.mlir.tile_ir.types import is_shared_tile
 from lego_mlir.mlir.tile_steps.iterations.rotation import Rotation
-from lego_mlir.mlir.tile_steps.kernels import body_of, loops_of, operations_of
+from lego_mlir.mlir.tile_steps.kernels import loops_of, operations_of
 
 _DOTS = (tiles.DOT, pipelines.DOT_ASYNC)
 _CHEAP = (tiles.BROADCAST, tiles.FULL, pipelines.WAIT)

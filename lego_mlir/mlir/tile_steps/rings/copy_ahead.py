@@ -33,10 +33,11 @@ from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.dialect import pipeline_operations as pipelines
 from lego_mlir.mlir.dialect import tile_operations as tiles
+from lego_mlir.mlir.modules import body_of
 from lego_mlir.mlir.schedule.transform_step import TransformStep, transform
 from lego_mlir.mlir.tile_passes.lower_tiles import build
 from lego_mlir.mlir.tile_passes.lower_tiles.memory import where
-from lego_mlir.mlir.tile_steps.kernels import body_of, integer, loops_of, operations_of
+from lego_mlir.mlir.tile_steps.kernels import integer, loops_of, operations_of
 from lego_mlir.mlir.tile_steps.scalars import is_scalar
 
 _DOTS = (tiles.DOT, pipelines.DOT_ASYNC)

@@ -17,11 +17,11 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from lego_mlir.mlir.bindings import ir
-from lego_mlir.mlir.modules import named_attributes
+from lego_mlir.mlir.modules import body_of, named_attributes
 from lego_mlir.mlir.schedule.transform_step import TransformStep
 from lego_mlir.mlir.tile_ir.kernels import TileKernel
 from lego_mlir.mlir.tile_passes.lower_tiles import build
-from lego_mlir.mlir.tile_steps.kernels import body_of, integer, is_inside, operations_of
+from lego_mlir.mlir.tile_steps.kernels import integer, is_inside, operations_of
 
 _LOOP = "scf.for"
 

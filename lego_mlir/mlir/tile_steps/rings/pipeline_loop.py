@@ -38,6 +38,7 @@ from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.dialect import pipeline_operations as pipelines
 from lego_mlir.mlir.dialect import tile_operations as tiles
+from lego_mlir.mlir.modules import body_of
 from lego_mlir.mlir.schedule.transform_step import TransformStep, transform
 from lego_mlir.mlir.tile_ir.kernels import TileKernel
 from lego_mlir.mlir.tile_ir.types import (
@@ -50,7 +51,6 @@ from lego_mlir.mlir.tile_ir.types import (
     shared_tile_type,
 )
 from lego_mlir.mlir.tile_steps.kernels import (
-    body_of,
     first_of,
     following,
     in_block,

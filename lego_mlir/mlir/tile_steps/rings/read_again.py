@@ -30,11 +30,10 @@ from lego_mlir.analysis.distributed import Place
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.dialect import pipeline_operations as pipelines
 from lego_mlir.mlir.dialect import tile_operations as tiles
-from lego_mlir.mlir.modules import operations_in
+from lego_mlir.mlir.modules import body_of, operations_in
 from lego_mlir.mlir.schedule.transform_step import TransformStep, transform
 from lego_mlir.mlir.tile_ir.types import is_shared_tile, is_tile, layout_of
 from lego_mlir.mlir.tile_steps.kernels import (
-    body_of,
     in_block,
     last_of,
     loops_of,

@@ -31,11 +31,11 @@ from lego_mlir.analysis.distributed import Place
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.dialect import tile_operations as tiles
+from lego_mlir.mlir.modules import body_of
 from lego_mlir.mlir.schedule.transform_step import TransformStep, transform
 from lego_mlir.mlir.tile_ir.operations import CONSTANT, is_pointwise
 from lego_mlir.mlir.tile_ir.types import element_of, is_tile, layout_of, shape_of, tile_type
 from lego_mlir.mlir.tile_steps.kernels import (
-    body_of,
     in_block,
     last_of,
     loops_of,

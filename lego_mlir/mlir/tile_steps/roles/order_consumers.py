@@ -29,8 +29,9 @@ from typing import Any
 from lego_mlir.hardware.limits import WARPGROUP_WARPS
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.dialect import pipeline_operations as pipelines
+from lego_mlir.mlir.modules import body_of
 from lego_mlir.mlir.schedule.transform_step import TransformStep, transform
-from lego_mlir.mlir.tile_steps.kernels import body_of, following, loops_of, operations_of
+from lego_mlir.mlir.tile_steps.kernels import following, loops_of, operations_of
 
 
 @transform("order_consumers")

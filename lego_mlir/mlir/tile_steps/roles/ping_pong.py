@@ -41,12 +41,11 @@ from typing import Any
 from lego_mlir.hardware.limits import WARP_THREADS, WARPGROUP_WARPS
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.dialect import pipeline_operations as pipelines
-from lego_mlir.mlir.modules import operations_in
+from lego_mlir.mlir.modules import body_of, operations_in
 from lego_mlir.mlir.schedule.transform_step import TransformStep, transform
 from lego_mlir.mlir.structure import set_size
 from lego_mlir.mlir.tile_ir.kernels import TileKernel
 from lego_mlir.mlir.tile_steps.kernels import (
-    body_of,
     following,
     kernels_of,
     operations_of,
