@@ -3,6 +3,10 @@
 CTAs that begin last end last, so these have little to do. Then all heads take their longest tiles
 first, but only so many heads at a time as have their keys and values in the L2 cache together.
 (FlashAttention-3 and -4 order their work so, hopper/tile_scheduler.hpp.)
+
+Persistent CTAs of sizes that only the launch knows run two neighbours in order at a time: the tile
+of a head with most keys and the one with fewest, then those that come next from both ends. Two
+together have as many keys as any other two.
 """
 
 from __future__ import annotations
@@ -39,12 +43,14 @@ class WorkOrder:
         heads: of the grid.
         together: heads whose tiles alternate.
         is_reversed: whether the last tiles of queries come first.
+        is_folded: whether tiles alternate between both ends of the sequence.
     """
 
     tiles: Int
     heads: int
     together: int = 1
     is_reversed: bool = False
+    is_folded: bool = False
 
     @property
     def grid(self) -> tuple[Int, Int]:
@@ -57,8 +63,12 @@ class WorkOrder:
         if self.together > 1:
             tile, member = OrderBy(Row(self.tiles, self.together)).inv(tile)
             head = OrderBy(Row(self.heads // self.together, self.together)).apply(head, member)
+        last = OrderBy(GenP([self.tiles], reverse))
         if self.is_reversed:
-            tile = OrderBy(GenP([self.tiles], reverse)).apply(tile)
+            tile = last.apply(tile)
+        if self.is_folded:
+            pair, member = OrderBy(Row(ceildiv(self.tiles, 2), 2)).inv(tile)
+            tile = lg.where(member == 0, last.apply(pair), pair)
         return head, tile
 
 
@@ -75,6 +85,8 @@ def order_of(problem: AttentionProblem, config: AttentionConfig) -> WorkOrder:
     first, last = (_keys_of(tile, typical, config.rows, group) for tile in ends)
     if first == last:
         return WorkOrder(tiles, heads)
+    if config.ctas and not (isinstance(tiles, int) and isinstance(problem.batch, int)):
+        return WorkOrder(tiles, heads, is_folded=True)
     each = keys * (problem.depth + problem.depth_v) * BYTES[problem.dtype_kv]
     fitting = _L2_BYTES * (1 if config.packed else problem.group) // each
     together = max(n for n in range(1, heads + 1) if heads % n == 0 and n <= max(fitting, 1))

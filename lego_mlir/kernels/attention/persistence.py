@@ -32,7 +32,7 @@ def with_rings(
     Args:
         problem: what is computed.
         config: with tiles and splits.
-        tiles: of queries, of all heads and sequences.
+        tiles: of queries, of all heads and sequences; an expression if the launch knows them.
         spec: the card.
         target: its architecture.
     """
@@ -55,12 +55,19 @@ def with_rings(
 def _is_persistent(
     problem: AttentionProblem, config: AttentionConfig, tiles: Int, spec: GpuSpec
 ) -> bool:
-    """Return whether persistent CTAs are faster, and what they compute is known."""
+    """Return whether persistent CTAs are faster, and can be dealt programs that take equally long.
+
+    Where only the launch knows the tiles, CTAs run those in pairs that take equally long; where it
+    knows the keys alone, that would take a table of what it knows.
+    """
     varies = problem.is_ragged or problem.has_lengths or problem.cache is not None
-    if varies or config.is_split or problem.arguments or not isinstance(tiles, int):
+    if varies or config.is_split or problem.arguments:
         return False
-    most = _MOST_DEALT if problem.mask is not None else tiles
-    return problem.has_known_sizes and spec.multiprocessors < tiles <= most
+    if not isinstance(tiles, int):
+        return True
+    if problem.mask is None:
+        return tiles > spec.multiprocessors
+    return problem.has_known_sizes and spec.multiprocessors < tiles <= _MOST_DEALT
 
 
 def _shared_bytes(problem: AttentionProblem, config: AttentionConfig) -> int:

@@ -12,6 +12,15 @@ descriptors and the numbers of stages belong. Programs that take equally long ne
 
     %trips = 3 + (%b < 512 - 3 * 132)
     scf.for %k = 0 to %trips { %n = min(%k * 132 + %b, 511) ... }
+
+Where only the launch knows how many programs there are, a CTA runs two neighbours at a time, and
+those that are left over alone if there are CTAs for all of them:
+
+    %pairs = %count / 264 * 2
+    scf.for %k = 0 to %trips {
+      %n = %k / 2 * 264 + (%k >= %pairs && %count % 264 <= 132 ? %b : %b * 2 + %k % 2)
+      ...
+    }
 """
 
 from __future__ import annotations
@@ -55,6 +64,36 @@ def balanced_loop(
     if costs is None:
         return _every(order, grid, own, ctas)
     return _listed(ids, shares(costs, ctas), own)
+
+
+def neighbours_loop(count: Any, own: Any, ctas: int) -> tuple[Any, Any]:
+    """Build the loop over programs where only the launch knows how many there are.
+
+    Args:
+        count: the programs; if they are fewer than `ctas`, so are the CTAs.
+        own: the number of the CTA.
+        ctas: at most so many CTAs run.
+
+    Returns:
+        A program's number in order, and the loop's yield.
+    """
+    one, two, each = (build.index(n) for n in (1, 2, 2 * ctas))
+    rest = build.binary("remui", count, each)
+    paired = build.binary("muli", build.binary("divui", count, each), two)
+    pair = build.binary("muli", own, two)
+    is_few = build.compare("ult", rest, build.index(ctas + 1))
+    alone = build.select(build.compare("ult", own, rest), one, build.index(0))
+    left = build.binary("maxsi", build.binary("subi", rest, pair), build.index(0))
+    left = build.select(is_few, alone, build.binary("minsi", left, two))
+    iteration, before = _loop(build.binary("addi", paired, left))
+    with ir.InsertionPoint(before):
+        start = build.binary("muli", build.binary("divui", iteration, two), each)
+        place = build.binary("addi", pair, build.binary("remui", iteration, two))
+        is_left = build.compare("ult", paired, build.binary("addi", iteration, one))
+        place = build.select(build.binary("andi", is_few, is_left), own, place)
+        # The number has this bound already; now that is known of it.
+        last = build.binary("subi", count, one)
+        return build.binary("minui", build.binary("addi", start, place), last), before
 
 
 def _every(order: Layout, grid: Sequence[int], own: Any, ctas: int) -> tuple[list[Any], Any]:

@@ -17,7 +17,8 @@ default x runs fastest, as in a launch. `pipeline_loop` lets rings run on from o
 next, so that what a program loads is copied while the one before still computes.
 
 Where programs take differently long, as under a causal mask, `balance = 1` deals those of a known
-grid by what their loops cost (`balanced_loop`).
+grid by what their loops cost (`balanced_loop`). Of a grid that only the launch knows a CTA runs two
+neighbours in order at a time: an order in which these take equally long together balances it.
 
 With `cluster = 2` neighbours in this order run on the CTAs of a cluster at the same time:
 
@@ -51,7 +52,7 @@ from lego_mlir.mlir.structure import set_size
 from lego_mlir.mlir.tile_ir.kernels import TileKernel, constant_size
 from lego_mlir.mlir.tile_passes.lower_tiles import build
 from lego_mlir.mlir.tile_steps.kernels import kernels_of, operations_of
-from lego_mlir.mlir.tile_steps.roles.balanced_loop import balanced_loop
+from lego_mlir.mlir.tile_steps.roles.balanced_loop import balanced_loop, neighbours_loop
 from lego_mlir.mlir.tile_steps.roles.program_order import known_order, open_order
 
 _CTAS = 132
@@ -224,6 +225,8 @@ class _Persistence:
             known = [n for n in self._grid if isinstance(n, int)]
             if self._balanced and len(known) == len(self._grid) and prod(known) > ctas:
                 ids, before = balanced_loop(kernel, self._order, known, number, ctas)
+            elif self._balanced and not isinstance(count, int):
+                number, before = neighbours_loop(count, number, self._ctas)
             elif count != ctas:
                 # With fewer programs than `ctas` no CTA has a second one.
                 stride = build.index(self._ctas // cluster)

@@ -28,19 +28,29 @@ def check(kernel: Any, batch: int, queries: int, keys: int, heads: int, heads_kv
 
 def test_many_queries() -> None:
     kernel = attention(None, None, None, 2, 32, heads_kv=1, causal=True, lse=True, target="sm_90a")
-    for sizes in ((1, 64, 64), (2, 130, 200), (1, 33, 100), (3, 1, 7)):
+    for sizes in ((1, 64, 64), (2, 130, 200)):
         check(kernel, *sizes, 2, 1)
     assert len(kernel.classes()) <= 4
 
 
+def test_persistent_ctas_run_pairs_of_tiles() -> None:
+    """Of 2 to 14 tiles of queries: what is left over by pairs is nothing, some CTAs', or more."""
+    config = AttentionConfig(64, 32, 4, schedule="attention", ctas=3, query_stages=1)
+    kernel = attention(
+        None, None, None, 2, 32, heads_kv=1, causal=True, lse=True, target="sm_90a", config=config
+    )
+    for sizes in ((1, 33, 100), (3, 1, 7), (1, 300, 300), (1, 400, 100)):
+        check(kernel, *sizes, 2, 1)
+
+
 def test_keys_come_by_tma() -> None:
-    """Sizes and strides of the tensor maps are what the launch computes."""
+    """Sizes and strides of the tensor maps, also of queries, are what the launch computes."""
     strides = dict.fromkeys("kv", (None, None, None, 1))
     for options in ({}, {"strides": strides}):
         artifact = attention(None, None, None, 2, 32, target="sm_90a", **options).compile("sm_90a")
         maps = [p for p in artifact.launches[0].parameters if isinstance(p, TensorMapParameter)]
-        assert [p.argument for p in maps] == [1, 2]
-        assert any(isinstance(n, str) for n in maps[0].strides)
+        assert [p.argument for p in maps] == [0, 1, 2]
+        assert any(isinstance(n, str) for n in maps[1].strides)
 
 
 def test_few_queries_and_splits_by_the_batch() -> None:
