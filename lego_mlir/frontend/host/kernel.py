@@ -19,27 +19,22 @@ from lego_mlir.frontend.host.argument_types import (
     TensorType,
 )
 from lego_mlir.frontend.host.grids import Grid, Size, dim3, grid_of
-from lego_mlir.frontend.host.host_arithmetic import HostArithmetic
 from lego_mlir.frontend.host.host_function import HostFunction
+from lego_mlir.frontend.host.launch_body import TracedFunction, launch_operation
 from lego_mlir.frontend.host.launch_classes import ANY_SIZES, LaunchClass, RunTimeSizes
 from lego_mlir.frontend.host.parameters import (
-    call,
     checked_multiple,
     checked_params,
     checked_pdl,
     cluster_size,
     cta_size,
     occupancy,
-    traced_argument,
 )
-from lego_mlir.frontend.host.python_errors import is_ours, python_error
 from lego_mlir.frontend.tiles.sizes import TILE_MULTIPLES
-from lego_mlir.frontend.trace import Trace, location_of_traceback, relative_name, user_location
+from lego_mlir.frontend.trace import Trace, user_location
 from lego_mlir.hardware.limits import MAX_ACCESS_BYTES
-from lego_mlir.index import construct, symbols
+from lego_mlir.index import construct
 from lego_mlir.index.integers import takes_numpy_integers
-from lego_mlir.mlir import dialect
-from lego_mlir.mlir.bindings import ir
 
 if TYPE_CHECKING:
     from lego_mlir.compiler.options import Options
@@ -241,87 +236,14 @@ class Kernel(HostFunction):
         types = (sizes or self.run_time_sizes).promised_types(promised, self.parameters())
         programs, y, z = grid_of(self._grid, types, self.name)
         together, own = (1, self.cluster) if self.own_programs else (self.cluster, 1)
-        trace.launch = self._launch((construct.mul(programs, together), y, z), trace)
+        trace.launch = launch_operation(
+            self, (construct.mul(programs, together), y, z), trace, self._location
+        )
         trace.warps, trace.cluster, trace.programs = self.warps, together, own
         trace.tile_multiple = self.tile_multiple
-        self._body(trace, buffers, types)
+        function = TracedFunction(self.name, self.__wrapped__, self._location, self._source)
+        function.trace(trace, buffers, types, self.pdl)
         return trace.launch
-
-    def _launch(self, grid: Grid, trace: Trace) -> Any:
-        index = ir.IndexType.get()
-        known = {s.name: value for s, value in trace.sizes.items()}
-        unknown = [s.name for n in grid for s in sorted(symbols(n), key=str) if s.name not in known]
-        if unknown:
-            raise LegoError(
-                f"kernel '{self.name}': the grid needs the size {unknown[0]}, which no tensor has",
-                location=self._location,
-                hint=f"the sizes that the launch knows are {', '.join(known) or 'none'}",
-            )
-        arithmetic = HostArithmetic(known)
-        sizes = [arithmetic(n) for n in (*grid, *self.block)]
-        segments = ir.DenseI32ArrayAttr.get([0, *([1] * 6), 0, 0, 0, 0])
-        op = ir.Operation.create(
-            "gpu.launch",
-            operands=sizes,
-            attributes={"operandSegmentSizes": segments},
-            regions=1,
-        )
-        i64 = ir.IntegerType.get_signless(64)
-        for name, count in (
-            (dialect.CLUSTER, self.cluster), (dialect.CTAS_PER_SM, self.ctas_per_sm),
-        ):  # fmt: skip
-            if count > 1:
-                op.attributes[name] = ir.IntegerAttr.get(i64, count)
-        if self.own_programs:
-            op.attributes[dialect.OWN_PROGRAMS] = ir.UnitAttr.get()
-        if self.pdl:
-            most = ir.IntegerAttr.get(i64, self.pdl_ctas) if self.pdl_ctas else ir.UnitAttr.get()
-            op.attributes[dialect.PDL] = most
-        here = ir.Location.current
-        op.regions[0].blocks.append(*([index] * 12), arg_locs=[here] * 12)
-        return op
-
-    def _body(
-        self, trace: Trace, buffers: Mapping[str, Any], types: Mapping[str, Parameter]
-    ) -> None:
-        arguments = {
-            name: traced_argument(name, buffers[name], kind, trace) for name, kind in types.items()
-        }
-        with ir.InsertionPoint(trace.launch.regions[0].blocks[0]):
-            if self.pdl:
-                from lego_mlir.mlir.emit import nvvm
-
-                # The next launch does not begin while this one waits: else CTAs of many launches
-                # would wait on multiprocessors where those of the first one should run.
-                nvvm.griddepcontrol("wait")
-                if self.pdl != "wait":
-                    nvvm.griddepcontrol("launch_dependents")
-            try:
-                result = call(self.__wrapped__, arguments)
-            except (LegoError, TypeError, AttributeError, RecursionError) as e:
-                if isinstance(e, AttributeError) and not is_ours(e):
-                    raise
-                location = location_of_traceback(e) or self._location
-                text = (
-                    self._source.text if relative_name(location.file) == self._source.file else None
-                )
-                if isinstance(e, LegoError):
-                    raise e.at(location, text) from None
-                raise python_error(e, location, text) from e
-            if result is not None:
-                raise LegoError(
-                    f"kernel '{self.name}' returns a value; kernels store their results",
-                    location=self._location,
-                    source=self._source.text,
-                )
-            if trace.left_loop is not None:
-                raise LegoError(
-                    "a traced loop was left before its end",
-                    location=trace.left_loop,
-                    source=self._source.text,
-                    hint="there is no break or return out of lg.loop",
-                )
-            ir.Operation.create("gpu.terminator")
 
     def parameters(self) -> Mapping[str, Parameter]:
         return self._types
