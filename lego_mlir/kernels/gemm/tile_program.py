@@ -19,6 +19,7 @@ Of split-K through a cluster the body says what each CTA of a cluster computes:
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from inspect import Parameter, Signature
 from math import gcd, prod
 from typing import Any, cast
@@ -101,7 +102,10 @@ def schedule_params(
     is_ring = stores_by_tma or config.persistent_ctas > 0
     # The last of the CTAs that share a tile stores it, in a branch.
     by_threads = stores_by_threads or config.sums_through_l2
-    stages, parts = _store_ring(config, problem, target, is_ring=is_ring, by_threads=by_threads)
+    padding = MAX_ACCESS_BYTES if stores_by_threads else 0
+    stages, parts = _store_ring(
+        config, problem, target, is_ring=is_ring, by_threads=by_threads, padding=padding
+    )
     return {
         **config.params(problem),
         "split_k": config.split_k if config.sums_through_l2 else 1,
@@ -118,7 +122,13 @@ def schedule_params(
 
 
 def _store_ring(
-    config: WgmmaConfig, problem: Problem, target: Target, *, is_ring: bool, by_threads: bool
+    config: WgmmaConfig,
+    problem: Problem,
+    target: Target,
+    *,
+    is_ring: bool,
+    by_threads: bool,
+    padding: int,
 ) -> tuple[int, int]:
     """Return the stages of the ring from which a tile of C is stored, and the parts of the tile.
 
@@ -126,18 +136,20 @@ def _store_ring(
     fits in shared memory: all its threads then store it at once, sooner than one warp by TMA, but
     for a slice of a tile of which each lane would store another row. Two stages, of narrower parts
     if need be, are better than one: a part is put while another one is stored. If threads have to
-    store it, its parts are as few as fit.
+    store it, its parts are as few as fit, with so many bytes of padding for each row in shared
+    memory.
     """
     is_whole = by_threads or config.column_slices == 1 or _stores_sectors(config, problem)
-    if not is_ring and is_whole and _has_room_for_c(config, problem, target):
-        return 0, 1
-    m, n = config.stored_tile
+    stored = partial(_stored_bytes, element=ELEMENT_BYTES[problem.out], padding=padding)
     free, size = _free_bytes(config, problem, target), ELEMENT_BYTES[problem.out]
+    m, n = config.stored_tile
+    if not is_ring and is_whole and stored(m, n) <= free:
+        return 0, 1
     if by_threads:
         blocks, most = n // MMA_COLUMNS, _MOST_CONVERTED * config.threads
         counts = (p for p in range(1, blocks + 1) if blocks % p == 0)
-        room = free // (config.consumers // config.sharers * size)  # of each that stores at a time
-        fitting = (p for p in counts if m * (n // p) <= min(most, room))
+        room = free // (config.consumers // config.sharers)  # of each that stores at a time
+        fitting = (p for p in counts if m * (n // p) <= most and stored(m, n // p) <= room)
         return 0, next(fitting, blocks)
     parts = config.epilogue_tiles(problem) // (m // config.sharers // WGMMA_ROWS)
     if free < 2 * m * (n // parts) * size and n // parts % (2 * MMA_COLUMNS) == 0:
@@ -157,10 +169,16 @@ def _stores_sectors(config: WgmmaConfig, problem: Problem) -> bool:
     return accesses <= _SHORT_ROW or accesses % 2 == 0
 
 
-def _has_room_for_c(config: WgmmaConfig, problem: Problem, target: Target) -> bool:
-    """Return whether shared memory has room for a tile of C beside the operands' rings."""
-    m, n = config.stored_tile
-    return m * n * ELEMENT_BYTES[problem.out] <= _free_bytes(config, problem, target)
+def _stored_bytes(m: int, n: int, *, element: int, padding: int) -> int:
+    """Return the bytes of shared memory of a part of a tile of C, at most.
+
+    Args:
+        m: its rows.
+        n: its columns.
+        element: bytes of an element.
+        padding: of each row or column in shared memory, in bytes.
+    """
+    return m * n * element + padding * max(m, n)
 
 
 def _free_bytes(config: WgmmaConfig, problem: Problem, target: Target) -> int:

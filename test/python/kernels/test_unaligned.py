@@ -221,6 +221,32 @@ def test_the_estimate_of_copies_is_launches_and_bytes() -> None:
     assert both.microseconds(model) == 3 + 2 * repitch.bytes / 100
 
 
+@pytest.mark.parametrize(
+    ("n", "config"),
+    [
+        (131, WgmmaConfig((64, 128, 64), 1, 2)),
+        (165, WgmmaConfig((64, 160, 64), 1, 2)),
+        (195, WgmmaConfig((64, 96, 64), 1, 2, cluster=(1, 2))),
+        (134, WgmmaConfig((64, 192, 64), 1, 2)),
+        (131, WgmmaConfig((128, 64, 64), 1, 2, swap_ab=True)),
+        (131, MmaConfig((32, 128, 32), (1, 2), 2)),
+    ],
+)
+def test_only_ends_of_rows_of_tiles_are_stored_by_parts_of_sectors(n: int, config: Any) -> None:
+    m, k = 70, 40
+    kernel = matmul(m, n, k, config=config)
+    result = kernel.run(device="sim", costs=True)
+    assert result.comparison.equal, str(result.comparison)
+    access = result.costs[-1].memory
+    stores = [c for c in access if str(c.instruction).startswith("st.global")]
+    columns = config.tile[0 if config.is_swapped else 1]
+    row = np.arange(m)[:, None] * n
+    begins = np.arange(0, n, columns)
+    first, last = (row + begins) // 16, (row + np.minimum(begins + columns, n) - 1) // 16
+    assert sum(cost.bytes for cost in stores) == 2 * m * n
+    assert sum(cost.sectors for cost in stores) == (last - first + 1).sum()
+
+
 def test_a_large_unaligned_c_is_stored_in_rows_of_two_lines() -> None:
     """Stores in parts of sectors cost more than a tile that suits tensor cores better."""
     m, n, k = 5335, 10175, 9

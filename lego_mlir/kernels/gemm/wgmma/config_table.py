@@ -15,6 +15,7 @@ from lego_mlir.diagnostics import LegoError
 from lego_mlir.hardware.dtypes import ELEMENT_BYTES
 from lego_mlir.hardware.limits import (
     KIB,
+    MAX_ACCESS_BYTES,
     RESERVED_SHARED_BYTES,
     SM_REGISTERS,
     WARPGROUP_THREADS,
@@ -162,7 +163,8 @@ def shared_bytes_of(
     row = np.where(t.swap > 0, by_column, by_row) * out
     epilogue = t.consumers * EPILOGUE_TILES * WGMMA_ROWS * row
     if stores_by_threads:
-        tiles = (1 + t.ping_pong) * t.m * t.n * out
+        padding = MAX_ACCESS_BYTES * np.maximum(t.m, t.n)
+        tiles = (1 + t.ping_pong) * (t.m * t.n * out + padding)
         epilogue = np.where(t.persistent_ctas > 0, tiles, epilogue)
     accumulators = (t.split_in_cluster - 1) * t.m * columns * ELEMENT_BYTES["f32"]
     total: Numbers = ring + epilogue + accumulators + _BARRIER_BYTES

@@ -57,7 +57,7 @@ def load_parts(
         registers: the register factors, slowest first: the layout's dimension, size, stride.
         mask: parts of i1 that say which elements are accessed; none for all.
         other: the attribute of what is not there.
-        in_bounds: whether no element lies past the end of a dimension.
+        in_bounds: whether no element that is accessed lies past the end of a dimension.
     """
     attributes = _parts_attributes(layout, registers, [1, len(index), len(mask)])
     if in_bounds:

@@ -12,6 +12,7 @@ from lego_mlir.mlir.dialect.tile_operations.names import (
     IN_BOUNDS,
     INSTRUCTION,
     KIND,
+    LOAD_PARTS,
     MATRICES,
     OFFSETS,
     OPERAND_SEGMENTS,
@@ -20,6 +21,7 @@ from lego_mlir.mlir.dialect.tile_operations.names import (
     REVERSE,
     SCATTER_NUMBER,
     SIZE,
+    STORE_PARTS,
     TRANSPOSED,
     VALUE,
     WORD,
@@ -100,8 +102,13 @@ def scatter_number_of(op: Any) -> int | None:
 
 
 def is_in_bounds(op: Any) -> bool:
-    """Return whether all elements that an access of parts names are said to exist."""
+    """Return whether all elements that an access of parts accesses are said to exist."""
     return IN_BOUNDS in op.attributes
+
+
+def is_masked(op: Any) -> bool:
+    """Return whether a load_parts or store_parts has a mask."""
+    return op.name in (LOAD_PARTS, STORE_PARTS) and bool(segments_of(op)[-1])
 
 
 def matrices_of(op: Any) -> int:

@@ -44,6 +44,11 @@ from lego_mlir.mlir.tile_passes.lower_tiles.dots import (
 from lego_mlir.mlir.tile_passes.lower_tiles.fragments import Fragment
 from lego_mlir.mlir.tile_passes.lower_tiles.gathers import lower_gather, lower_scatter
 from lego_mlir.mlir.tile_passes.lower_tiles.pointwise import lower_pointwise
+from lego_mlir.mlir.tile_passes.lower_tiles.sector_stores import (
+    MovedRows,
+    moved_rows,
+    store_moved,
+)
 from lego_mlir.mlir.tile_passes.lower_tiles.shared_tiles import (
     SharedTile,
     load_shared,
@@ -71,6 +76,7 @@ class _Walk:
         threads: those of the kernel.
         fragments: of each tile so far.
         shared: the tiles in shared memory so far.
+        moved: the results of conversions that their stores make, and how these store rows.
         in_flight: buffers in shared memory that asynchronous dots so far read.
         dead: operations to erase, in the order of the kernel: what uses a value comes behind what
             defines it, and what is inside of an operation behind it.
@@ -81,6 +87,7 @@ class _Walk:
         self.threads = Threads(kernel)
         self.fragments: dict[Any, Fragment] = {}
         self.shared: dict[Any, SharedTile] = {}
+        self.moved: dict[Any, MovedRows] = {}
         self.in_flight: list[Any] = []
         self.dead: list[Any] = []
 
@@ -137,6 +144,8 @@ class _Walk:
         layouts = [self.threads.layout(r) for r in results]
         found: list[Fragment] = []
         match op.name:
+            case dialect.STORE if op.operands[0] in self.moved:
+                store_moved(op, operands[0], self.moved[op.operands[0]], self.threads)
             case dialect.STORE:
                 mask = self._mask(op.operands[0])
                 memory.lower_store(op, operands[0], mask, self.threads)
@@ -212,6 +221,9 @@ class _Walk:
             case tiles.CONVERT if isinstance(operands[0], SharedTile):
                 return load_shared(operands[0], layout, threads)
             case tiles.CONVERT:
+                if (rows := moved_rows(op, threads)) is not None:  # the store converts it
+                    self.moved[op.results[0]] = rows
+                    return operands[0]  # type: ignore[no-any-return]
                 return convert(operands[0], layout, threads)
             case tiles.EXTRACT_SLICE if isinstance(operands[0], Fragment):
                 registers = slice_registers(operands[0].layout, layout, tiles.offsets_of(op))
