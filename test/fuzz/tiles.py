@@ -48,7 +48,7 @@ WORDS = (
 
 
 _REFUSED = (
-    "changes between the turns",  # what a loop carries with invalid elements, and then is reduced
+    "changes between the iterations",  # of invalid elements of what a loop carries
     "do not fit the registers",
 )
 """Of errors about right programs."""

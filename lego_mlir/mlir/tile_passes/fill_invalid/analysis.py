@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from lego_mlir.mlir import dialect
@@ -146,24 +146,65 @@ class Validity:
     def _for(self, op: Any) -> None:
         body = op.regions[0].blocks[0]
         carried = list(op.operands)[3:]
-        inside = list(body.arguments)[1:]
-        merged = [self._merge(op, x, y) for x, y in zip(inside, op.results, strict=True)]
-        self._turn(op, merged, carried)
-        # What every turn keeps is known in the body, too, also to what is derived of it there.
-        kept = [(m, simplified(m)) for m in merged]
-        settled = [found for m, found in kept if found and m not in found]
-        if settled:
-            for x, y, (_, found) in zip(inside, op.results, kept, strict=True):
-                if is_tile(x):
-                    self._domains[x] = self._domains[y] = found
-            self._turn(op, merged, carried)
+        places = list(zip(list(body.arguments)[1:], op.results, strict=True))
 
-    def _turn(self, op: Any, merged: Sequence[Merged], carried: Sequence[Any]) -> None:
-        """Find the conditions in the body of a loop, and of what one turn yields."""
-        body = op.regions[0].blocks[0]
-        self._block(body)
-        for m, first, last in zip(merged, carried, _end(body).operands, strict=True):
-            m.alternatives[:] = [self._domains.get(x, EVERYWHERE) for x in (first, last)]
+        def turn() -> list[Domain]:
+            self._block(body)
+            return self._domains_of(_end(body).operands)
+
+        merged = self._loop(op, places, self._domains_of(carried), turn)
+        # What every turn keeps is known in the body, too, also to what is derived of it there.
+        kept = {k: simplified(m) for k, m in merged.items()}
+        if any(found and merged[k] not in found for k, found in kept.items()):
+            self._give(places, kept)
+            for k, last in enumerate(turn()):
+                if k in merged:
+                    merged[k].alternatives[-1] = last
+
+    def _loop(
+        self,
+        op: Any,
+        places: Sequence[tuple[Any, ...]],
+        first: Sequence[Domain],
+        turn: Callable[[], list[Domain]],
+    ) -> dict[int, Merged]:
+        """Find the conditions in the body of a loop.
+
+        A carried tile that begins with conditions has just these in every iteration if the body
+        gives it the same ones again. The others have merged conditions.
+
+        Args:
+            op: the loop.
+            places: of each carried value, what it is in the loop and behind it.
+            first: the conditions that each begins with.
+            turn: finds the conditions in the body, and returns those of what it hands on.
+
+        Returns:
+            The merged conditions, by the numbers of the values.
+        """
+        merged: dict[int, Merged] = {}
+        given = dict(enumerate(first))
+        while True:
+            self._give(places, given)
+            last = turn()
+            changed = [k for k, x in enumerate(last) if k not in merged and x != first[k]]
+            if not changed:
+                break
+            for k in changed:
+                merged[k] = Merged(op)
+                given[k] = frozenset([merged[k]])
+        for k, m in merged.items():
+            m.alternatives[:] = [first[k], last[k]]
+        return merged
+
+    def _give(self, places: Sequence[tuple[Any, ...]], domains: Mapping[int, Domain]) -> None:
+        for k, domain in domains.items():
+            for value in places[k]:
+                if is_tile(value):
+                    self._domains[value] = domain
+
+    def _domains_of(self, values: Sequence[Any]) -> list[Domain]:
+        return [self._domains.get(x, EVERYWHERE) for x in values]
 
     def _if(self, op: Any) -> None:
         blocks = [block for region in op.regions for block in region.blocks]
@@ -178,14 +219,15 @@ class Validity:
 
     def _while(self, op: Any) -> None:
         before, after = (region.blocks[0] for region in op.regions)
-        carried = [self._merge(op, x) for x in before.arguments]
-        self._block(before)
-        passed = list(_end(before).operands)[1:]
-        for value, x, y in zip(passed, after.arguments, op.results, strict=True):
-            self._domains[x] = self._domains[y] = self._domains.get(value, EVERYWHERE)
-        self._block(after)
-        for m, first, last in zip(carried, op.operands, _end(after).operands, strict=True):
-            m.alternatives.extend([self._domains.get(x, EVERYWHERE) for x in (first, last)])
+
+        def turn() -> list[Domain]:
+            self._block(before)
+            passed = dict(enumerate(self._domains_of(list(_end(before).operands)[1:])))
+            self._give(list(zip(after.arguments, op.results, strict=True)), passed)
+            self._block(after)
+            return self._domains_of(_end(after).operands)
+
+        self._loop(op, [(x,) for x in before.arguments], self._domains_of(op.operands), turn)
 
 
 def _end(block: Any) -> Any:

@@ -23,7 +23,8 @@ becomes, with `depth = 16`,
     %d3 = "lego.dot"(%a3, %b3, %d2)
 
 So registers hold two pieces, and each is loaded while the one before is multiplied. Operand A may
-be in registers, such as the probabilities of attention: then its pieces are there already.
+be in registers, such as the probabilities of attention: then its pieces are there already. A dot
+whose operand B is computed, or filled with zeros where its size along k is rounded up, stays whole.
 """
 
 from __future__ import annotations
@@ -51,12 +52,16 @@ def slice_dots(step: TransformStep) -> list[list[Any]]:
     loops = loops_of(step)
     found = 0
     for kernel, loop in loops:
-        for dot in [op for op in operations_of(body_of(loop)) if op.name == tiles.DOT]:
+        operations = operations_of(body_of(loop))
+        is_ringed = any(op.name == pipelines.WAIT for op in operations)
+        for dot in [op for op in operations if op.name == tiles.DOT]:
             if is_warpgroup_dot(dot):
                 found += 1  # it reads shared memory itself
             elif _load_of(dot.operands[1], dot) is not None:
                 _slice(step, kernel, dot, depth)
                 found += 1
+            elif is_ringed:
+                found += 1  # operand B is computed of what comes through a ring, and stays whole
     if loops and not found:
         raise step.error(
             "no loop has a dot whose operand B comes from shared memory",

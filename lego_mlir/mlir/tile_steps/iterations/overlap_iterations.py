@@ -40,8 +40,9 @@ from lego_mlir.mlir.dialect import pipeline_operations as pipelines
 from lego_mlir.mlir.dialect import tile_operations as tiles
 from lego_mlir.mlir.modules import body_of, operations_in
 from lego_mlir.mlir.schedule.transform_step import TransformStep, transform
-from lego_mlir.mlir.tile_ir.dots import is_warpgroup_dot
+from lego_mlir.mlir.tile_ir.dots import is_warpgroup_dot, why_no_wgmma
 from lego_mlir.mlir.tile_ir.iterations import runs_at_least
+from lego_mlir.mlir.tile_ir.kernels import TileKernel
 from lego_mlir.mlir.tile_ir.types import is_shared_tile
 from lego_mlir.mlir.tile_steps.iterations.rotation import Rotation
 from lego_mlir.mlir.tile_steps.kernels import following, loops_of, operations_of
@@ -54,7 +55,7 @@ def overlap_iterations(step: TransformStep) -> list[list[Any]]:
     found = [(loop, dots) for _, loop in loops if (dots := _accumulating(loop))]
     if loops and not found:
         raise step.error(
-            "no loop has dots by wgmma that only add to what it carries",
+            "no loop has dots by wgmma that only add to what it carries" + _why(*loops[0]),
             loops[0][1],
             hint="the accumulator of each dot is carried by the loop, and nothing else in the loop "
             "uses it; the operands that the loop loads are in shared memory, as for a target that "
@@ -68,8 +69,7 @@ def overlap_iterations(step: TransformStep) -> list[list[Any]]:
 def _accumulating(loop: Any) -> list[Any]:
     """Return the dots of a loop if it can be overlapped, else none."""
     *operations, end = operations_of(body_of(loop))
-    nested = [inner for op in operations for inner in (op, *operations_in(op))]
-    dots = [op for op in nested if op.name in (tiles.DOT, pipelines.DOT_ASYNC)]
+    dots = _dots(loop)
     carried = list(body_of(loop).arguments)[1:]
     yielded = list(end.operands)
     for dot in dots:
@@ -82,6 +82,26 @@ def _accumulating(loop: Any) -> list[Any]:
         if any(len(list(value.uses)) != 1 for value in (accumulator, result)):
             return []
     return dots
+
+
+def _dots(loop: Any) -> list[Any]:
+    """Return the dots of a loop, those of loops and branches in it among them."""
+    nested = [inner for op in operations_of(body_of(loop)) for inner in (op, *operations_in(op))]
+    return [op for op in nested if op.name in (tiles.DOT, pipelines.DOT_ASYNC)]
+
+
+def _why(kernel: TileKernel, loop: Any) -> str:
+    """Return what keeps a loop's first dot from running on, with a colon before it; or nothing."""
+    for dot in _dots(loop)[:1]:
+        if dot.name == tiles.DOT and not is_warpgroup_dot(dot):
+            why = why_no_wgmma(kernel, dot) or "wgmma costs more here"
+            return f": its dot is one of mma.sync: {why}"
+        if not _stays(dot.operands[0], loop):
+            return (
+                ": operand A of its dot is computed in registers. So is one whose size along k is "
+                "rounded up, which a power of two or a multiple of 16 up to 256 is not"
+            )
+    return ""
 
 
 def _stays(operand: Any, loop: Any) -> bool:

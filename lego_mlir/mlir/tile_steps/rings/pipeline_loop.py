@@ -133,7 +133,7 @@ def _is_large(kernel: TileKernel, load: Any) -> bool:
 def _feeds_dot(kernel: TileKernel, load: Any) -> bool:
     """Return whether a loaded tile is an operand of a dot.
 
-    It may be converted, transposed, or of another type before.
+    It may be converted, transposed, of another type, or filled beyond bounds before.
     """
     if not is_tile(load.results[0]):
         return False
@@ -142,9 +142,28 @@ def _feeds_dot(kernel: TileKernel, load: Any) -> bool:
         for use in pending.pop().uses:
             if use.owner.name in _DOTS and use.operand_number < 2:
                 return True
-            if use.owner.name in (*_VIEWS, *_CASTS):
+            if use.owner.name in (*_VIEWS, *_CASTS) or _is_filled(use):
                 pending.append(use.owner.results[0])
     return False
+
+
+def _is_filled(use: Any) -> bool:
+    """Return whether a use gives a tile other elements beyond bounds.
+
+    So is the operand of a dot whose size along k is rounded up in registers.
+    """
+    op = use.owner
+    return op.name == "arith.select" and use.operand_number == 1 and _is_bound(op.operands[0])
+
+
+def _is_bound(mask: Any) -> bool:
+    """Return whether a tile of truth values compares indices with bounds."""
+    op = mask.owner
+    if isinstance(op, ir.Block):
+        return False
+    if op.name in ("arith.andi", tiles.BROADCAST, *_VIEWS):
+        return all(map(_is_bound, op.operands))
+    return bool(op.name == tiles.IN_RANGE)
 
 
 def _through_ring(

@@ -96,6 +96,14 @@ def test_rows_of_odd_length_are_copied_through_registers(shape: tuple[int, int, 
     _check(kernel, "sm_80")
 
 
+@pytest.mark.parametrize(("schedule", "target"), [("cp_async", "sm_80"), ("pipelined", "sm_90a")])
+def test_rings_hold_tiles_whose_size_along_k_is_rounded_up(schedule: str, target: str) -> None:
+    """40 elements along k are 64 in registers; the ring has those of the next tile there."""
+    kernel = _gemm((64, 64, 104), tile=(64, 64, 40), schedule=schedule, stages=3)
+    assert str(_compilation(kernel, target).placed).count("lego.make_ring") == 2
+    _check(kernel, target)
+
+
 @pytest.mark.parametrize("dtype", ["bf16", "i8"])
 def test_other_types(dtype: str) -> None:
     _check(_gemm((64, 64, 256), dtype=dtype, stages=3), "sm_80")

@@ -395,3 +395,28 @@ def test_what_control_flow_computes_of_padded_tiles_is_padded_alike() -> None:
     large = x + -(-(5000 - x.sum()) // 100)
     assert (y == large + 3).all()
     assert z.tolist() == [large.sum(), (large + 3).sum()]
+
+
+def test_a_loop_that_uses_what_it_carries_as_a_whole_keeps_its_padding() -> None:
+    """24 rows and columns are 32 in registers; each iteration reduces and broadcasts them."""
+    n = 24
+
+    def factor(a: Any) -> Any:
+        row, column = lg.iota((n, n), 0), lg.iota((n, n), 1)
+
+        @lg.fold(n, a)
+        def lower(k: Any, m: Any) -> Any:
+            at = k.to("i32")
+            found = lg.sum(lg.where(column == at, m, 0.0), axis=1)
+            pivot = lg.sum(lg.where(lg.arange(n) == at, found, 0.0))
+            scaled = lg.where(lg.arange(n) >= at, found * lg.rsqrt(pivot), 0.0)
+            rest = m - scaled[:, None] * scaled[None, :]
+            left = lg.where((row > at) & (column > at), rest, m)
+            return lg.where(column == at, scaled[:, None], left)
+
+        return lg.where(column <= row, lower, 0)
+
+    x = floats(n, n)
+    a = (x @ x.T + n * np.eye(n)).astype(np.float32)
+    found = both(factor, [a], np.zeros((n, n), np.float32), warps=2)
+    np.testing.assert_allclose(found, np.linalg.cholesky(a), rtol=1e-3, atol=1e-4)
