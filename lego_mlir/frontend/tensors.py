@@ -237,7 +237,7 @@ class TensorValue:
         the left, element i, or that on the right; 0 outside of the tensor.
 
         Args:
-            sizes: of the window's index: numbers, or of run-time sizes those of `t.dims`.
+            sizes: of the window's index: numbers, sizes of `t.shape`, or expressions of `t.dims`.
             coordinates: returns the index of the element, affine in the window's index. Without it
                 both are the same.
             boundary: what lies outside of the tensor: "zero", "clamp", "wrap", or "inside" if
@@ -246,11 +246,29 @@ class TensorValue:
         Raises:
             LegoError: as `Layout.Window`.
         """
+        symbolic = [self._symbolic(n) for n in sizes]
         try:
-            layout = self._layout.Window(sizes, coordinates, boundary)
+            layout = self._layout.Window(symbolic, coordinates, boundary)
         except LegoError as e:
             raise self._trace.error(f"tensor '{self._name}': {e.message}", e.hint) from None
         return self._seen_through(layout)
+
+    def _symbolic(self, size: Any) -> Any:
+        """Return a size as layouts have it: where it is a value of the kernel, its symbol.
+
+        Raises:
+            LegoError: the value is no size of a tensor of the kernel.
+        """
+        if not isinstance(size, Value):
+            return size
+        for symbol, ssa in self._trace.sizes.items():
+            if ssa == size.ssa:
+                return symbol
+        raise self._trace.error(
+            f"tensor '{self._name}': a size of the window is computed while the kernel runs",
+            f"sizes are numbers, sizes of {self._name}.shape, or computed of {self._name}.dims, "
+            "which are the same sizes as the layout names them",
+        )
 
     def _seen_through(self, layout: Layout) -> TensorValue:
         """Return the same memory through a layout that begins as this one does."""

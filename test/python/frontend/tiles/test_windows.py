@@ -221,6 +221,7 @@ def test_a_window_that_repeats_elements_is_not_stored_through(threads: dict[str,
         (lambda x: x.window((8,), lambda k: k * k, "zero"), "'x': .*not affine"),
         (lambda x: x.reshape(3, 3), "'x': .*9"),
         (lambda x: x.window((8,), lambda k: k, "reflect"), "'x': .*no boundary"),
+        (lambda x: x.window((lg.thread_id() + 1,)), "'x': a size of the window is computed"),
     ],
 )
 def test_errors_name_the_tensor_and_the_line(make: Any, says: str) -> None:
@@ -293,7 +294,7 @@ def test_tensors_of_run_time_sizes(boundary: str) -> None:
         warps=2,
     )
     def by_tiles(x: kind, y: kind):
-        m, n = x.dims
+        m, n = x.shape
         near = x.window((3, 3, m, n), lambda i, j, r, c: (r + i - 1, c + j - 1), boundary)
         at = lg.block_id("y"), lg.block_id("x")
         taps = product(range(3), repeat=2)
