@@ -12,12 +12,18 @@ This module imports no other module of the package, and every other module may i
 
 from __future__ import annotations
 
+import difflib
+import inspect
 import re
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Self
+from functools import wraps
+from typing import Any, ParamSpec, Self, TypeVar
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 # What a terminal obeys or what changes the order of what it shows: C0 and C1 controls, line and
 # paragraph separators, marks of direction, and halves of surrogate pairs, which cannot be encoded.
@@ -153,6 +159,55 @@ def shown_warnings(show: Callable[[str], None]) -> Iterator[None]:
         warnings.simplefilter("always", LegoWarning)
         warnings.showwarning = shown
         yield
+
+
+def did_you_mean(name: str, known: Iterable[str], likeness: float = 0.6) -> str | None:
+    """Return the question for the known name that is most like a misspelt one, or `None`.
+
+    Args:
+        name: as the user has written it.
+        known: names.
+        likeness: of the two at least, from 0 to 1, as `difflib` counts it.
+    """
+    by_lower_case = {k.lower(): k for k in known}
+    close = difflib.get_close_matches(name.lower(), by_lower_case, n=1, cutoff=likeness)
+    return f"did you mean {by_lower_case[close[0]]}?" if close else None
+
+
+def with_guess(name: object, known: Iterable[str], hint: str) -> str:
+    """Return a hint that lists names, behind the question for the one that is most like `name`."""
+    return f"{did_you_mean(str(name), known, 0.7) or ''} {hint}".lstrip()
+
+
+def bound_arguments(
+    function: Callable[..., Any], signature: inspect.Signature, args: Any, kwargs: Any
+) -> inspect.BoundArguments:
+    """Return the arguments of a call by their names.
+
+    Raises:
+        LegoError: the function does not take them.
+    """
+    try:
+        return signature.bind(*args, **kwargs)
+    except TypeError as e:
+        known = signature.parameters
+        unknown = next((name for name in kwargs if name not in known), "")
+        raise LegoError(
+            f"{function.__name__}: {e}",
+            hint=with_guess(unknown, known, f"its arguments: {', '.join(known)}"),
+        ) from None
+
+
+def checks_arguments(function: Callable[P, R]) -> Callable[P, R]:
+    """Make a function raise `LegoError` where Python raises TypeError for a call's arguments."""
+    signature = inspect.signature(function)
+
+    @wraps(function)
+    def checking(*args: P.args, **kwargs: P.kwargs) -> R:
+        bound_arguments(function, signature, args, kwargs)
+        return function(*args, **kwargs)
+
+    return checking
 
 
 def _shortened(before: str, after: str) -> tuple[str, str]:

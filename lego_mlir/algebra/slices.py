@@ -205,7 +205,8 @@ def _entry(layout: Layout, k: int, i: Any) -> Any:
         case slice():
             raise LegoError(
                 f"dimension {k} of '{layout}' cannot be sliced by a part: only ':' is known",
-                hint="split the dimension by a level of TileBy, and index the tile",
+                hint="split the dimension by a level of TileBy, and index the tile; kernels on "
+                "tiles take x.tile(4, 64)[i, j], tile (i, j) of a grid of tiles",
             )
         case None:
             raise LegoError(f"index {k} of '{layout}' must be an integer or ':', not None")

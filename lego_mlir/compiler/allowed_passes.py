@@ -8,9 +8,10 @@ programs (`gpu-module-to-binary` runs `ptxas` of the folder that its option name
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterator
+
+from lego_mlir.diagnostics import with_guess
 
 _NAMES = """
 affine-data-copy-generate affine-expand-index-ops affine-expand-index-ops-as-affine
@@ -94,11 +95,13 @@ def refusal(name: str, options: str | None, stage: str | None = None) -> tuple[s
     if name in ALLOWED:
         return None
     if name not in LIMITED:
-        close = difflib.get_close_matches(name, (*ALLOWED, *LIMITED), n=1)
-        guess = f"did you mean '{close[0]}'? " if close else ""
         return (
             f"the pass '{name}' is none of those that may run in a schedule or a pass pipeline",
-            f"{guess}passes that only change the module may run: docs/schedules.md",
+            with_guess(
+                name,
+                (*ALLOWED, *LIMITED),
+                "passes that only change the module may run: docs/schedules.md",
+            ),
         )
     if name == BACK_END and stage != "ptx":
         return f"the pass '{name}' may run only in the pass pipeline of stage 'ptx'", "leave it out"

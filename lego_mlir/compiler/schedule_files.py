@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from lego_mlir import data
-from lego_mlir.diagnostics import LegoError, Location
+from lego_mlir.diagnostics import LegoError, Location, with_guess
 from lego_mlir.mlir.context import Source
 
 PLACED = "__transform_placed"
@@ -54,5 +54,5 @@ def read(schedule: str) -> Source:
         raise LegoError(
             f"there is no schedule '{schedule}': {reason}",
             location=Location(str(path)),
-            hint=f"give a file, or one of: {', '.join(names())}",
+            hint=with_guess(schedule, names(), f"give a file, or one of: {', '.join(names())}"),
         ) from None

@@ -18,7 +18,7 @@ from typing import Any
 
 from lego_mlir.compiler import allowed_passes
 from lego_mlir.compiler.schedule_files import PLACED, names, read
-from lego_mlir.diagnostics import LegoError, Location
+from lego_mlir.diagnostics import LegoError, Location, with_guess
 from lego_mlir.hardware.targets import Target
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir, transform_interpreter
@@ -169,7 +169,9 @@ class Schedule:
                 raise LegoError(
                     f"the schedule '{self.name}' has no parameter '{name}'",
                     location=Location(script.file),
-                    hint=f"its parameters, with their defaults: {have}" if have else "it has none",
+                    hint=with_guess(name, known, f"its parameters, with their defaults: {have}")
+                    if have
+                    else "it has none",
                 )
 
     def _pass_context(self, layouts: Layouts, script: Source) -> PassContext:

@@ -21,7 +21,17 @@ DTYPES = (*FLOATS, *INTEGERS, *UNSIGNED)
 def check_dtype(dtype: Any, error: Callable[..., LegoError] = LegoError) -> None:
     """Raise the error that `error` makes unless `dtype` is an element type."""
     if dtype not in DTYPES:
-        raise error(f"{dtype!r} is no element type", hint=f"known: {', '.join(DTYPES)}")
+        same = _of_other_packages(dtype)
+        guess = f'write "{same}"; ' if same else ""
+        raise error(f"{dtype!r} is no element type", hint=f"{guess}known: {', '.join(DTYPES)}")
+
+
+def _of_other_packages(dtype: Any) -> str | None:
+    """Return our name of a type of NumPy, PyTorch or Triton, or of its name; else `None`."""
+    name = getattr(dtype, "__name__", str(dtype)).rpartition(".")[2].lower().replace("_", "")
+    for theirs, ours in (("bfloat", "bf"), ("float", "f"), ("fp", "f"), ("int", "i"), ("ui", "u")):
+        name = name.replace(theirs, ours)
+    return {known.lower(): known for known in DTYPES}.get(name)
 
 
 def is_unsigned(dtype: str) -> bool:

@@ -317,9 +317,11 @@ def where(condition: Any, x: Operand, y: Operand) -> Value:
             hint="comparisons give truth values: lg.where(x > 0, x, 0.0)",
         )
     if not isinstance(x, Operators) and not isinstance(y, Operators):
+        dtype = "i32" if isinstance(x, int) and isinstance(y, int) else "f32"
         raise trace.error(
             f"'where' takes {x!r} or {y!r}, whose type is not known",
-            hint='one of them is a value: lg.full((), 1, "f32"), or condition.to("f32")',
+            hint=f'one of them is a value: lg.full((), {x!r}, "{dtype}"), or '
+            f'condition.to("{dtype}")',
         )
     a, b = meet([x, y], trace)
     if not condition.shape:  # one for all elements

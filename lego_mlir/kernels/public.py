@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
 import lego_mlir
-from lego_mlir.diagnostics import LegoError
+from lego_mlir.diagnostics import LegoError, bound_arguments
 from lego_mlir.index.integers import python_integers
 
 P = ParamSpec("P")
@@ -51,11 +51,8 @@ def public(function: Callable[P, R]) -> Callable[P, R]:
 
     @wraps(function)
     def checking(*args: P.args, **kwargs: P.kwargs) -> R:
-        try:
-            given = signature.bind(*map(python_integers, args), **python_integers(kwargs))
-        except TypeError as e:
-            names = ", ".join(signature.parameters)
-            raise LegoError(f"{function.__name__}: {e}", hint=f"its arguments: {names}") from None
+        plain = [python_integers(x) for x in args]
+        given = bound_arguments(function, signature, plain, python_integers(kwargs))
         for name, value in given.arguments.items():
             kinds = needed.get(name)
             if kinds is not None and not any(is_kind(value) for is_kind, _ in kinds):

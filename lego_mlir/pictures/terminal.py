@@ -27,7 +27,9 @@ _ARROWS = {
     (-1, 1): "↗",
     (-1, -1): "↖",
 }
-_LEAST_TITLE = 40
+_LEAST_TEXT = 40
+"""The columns of titles and captions of grids side by side, where a grid is narrower."""
+_LEAST_TEXT_ALONE = 80
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +46,8 @@ Line = tuple[Span, ...]
 
 def lines(grids: Sequence[Grid]) -> list[Line]:
     """Return grids side by side, line by line."""
-    panels = [_panel(grid) for grid in grids]
+    least = _LEAST_TEXT if len(grids) > 1 else _LEAST_TEXT_ALONE
+    panels = [_panel(grid, least) for grid in grids]
     widths = [max(sum(len(span.text) for span in line) for line in panel) for panel in panels]
     found: list[Line] = []
     for row in zip_longest(*panels, fillvalue=()):
@@ -97,8 +100,8 @@ def show(grids: Sequence[Grid], out: TextIO) -> None:
     print(plain(grids), file=out)
 
 
-def _panel(grid: Grid) -> list[Line]:
-    """Return the lines of one grid."""
+def _panel(grid: Grid, least: int) -> list[Line]:
+    """Return the lines of one grid, whose texts take `least` columns or those of its cells."""
     arrows = _arrows(grid.path)
     width = max(
         [2, *(len(c.short) + bool(arrows) for row in grid.cells for c in row if c is not None)]
@@ -123,7 +126,7 @@ def _panel(grid: Grid) -> list[Line]:
             line.append(_span(cell, width, arrows.get((r, c), " ") if arrows else ""))
         body.append(tuple(line))
     across = max(sum(len(span.text) for span in line) for line in (tuple(head), *body))
-    most = max(across, _LEAST_TITLE)
+    most = max(across, least)
     above = [(Span(t),) for t in textwrap.wrap(printable(grid.title), most)]
     below = [(Span(t),) for text in grid.captions for t in textwrap.wrap(text, most)]
     return [*above, tuple(head), *body, *below]

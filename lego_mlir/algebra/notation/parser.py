@@ -42,7 +42,7 @@ from lego_mlir.algebra.parts import Order, OrderKind, Skew, View, ViewKind, make
 from lego_mlir.algebra.permutations import NAMES, Permutation, from_functions, inverse, named
 from lego_mlir.algebra.sizes import as_size
 from lego_mlir.algebra.windows.window import TensorWindow
-from lego_mlir.diagnostics import LegoError, Location
+from lego_mlir.diagnostics import LegoError, Location, did_you_mean
 from lego_mlir.index import Int
 from lego_mlir.index.work import measured
 from lego_mlir.limits import Limits
@@ -159,7 +159,7 @@ class _Parser(WindowParser):
                 token.at,
                 hint="a bare block stands inside one: OrderBy(Row(M, N))"
                 if token.text in _BLOCKS
-                else self.did_you_mean(token.text, _CALLS),
+                else did_you_mean(token.text, _CALLS),
             )
         self.expect("(", f"after {token.text}")
         if token.text == _WINDOW:
@@ -190,7 +190,7 @@ class _Parser(WindowParser):
             raise self.error(
                 f"expected a block (RegP, GenP, Row, Col), found {what}",
                 token.at,
-                hint=self.did_you_mean(token.text, _BLOCKS),
+                hint=did_you_mean(token.text, _BLOCKS),
             )
         self.expect("(", f"after {token.text}")
         if token.text in ("Row", "Col"):
@@ -237,7 +237,7 @@ class _Parser(WindowParser):
         )
         if found is None:
             known = f"known: {', '.join(NAMES)}; your own: @f, @f_inv"
-            guess = self.did_you_mean(token.text, NAMES)
+            guess = did_you_mean(token.text, NAMES)
             raise self.error(
                 f"there is no permutation '{token.text}'",
                 token.at,
@@ -252,7 +252,7 @@ class _Parser(WindowParser):
             raise self.error(
                 f"there is no function @{token.text}",
                 token.at,
-                hint=self.did_you_mean(token.text, self.functions)
+                hint=did_you_mean(token.text, self.functions)
                 or "a permutation's functions are func.func's over index in the same module",
             )
         return token.text, self.functions[token.text]

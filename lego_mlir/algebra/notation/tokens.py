@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import difflib
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -93,13 +92,6 @@ class Tokens:
             check_limit(limit, value, what)
         except LegoError as e:
             raise e.at(Location(self.file, 1, at + 1), self.text) from None
-
-    @staticmethod
-    def did_you_mean(name: str, known: Iterable[str]) -> str | None:
-        """Return the question for the known name that is most like a misspelt one, or `None`."""
-        by_lower_case = {k.lower(): k for k in known}
-        close = difflib.get_close_matches(name.lower(), by_lower_case, n=1)
-        return f"did you mean {by_lower_case[close[0]]}?" if close else None
 
     def peek(self) -> str:
         """Return the next token; empty at the end."""

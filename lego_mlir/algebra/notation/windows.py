@@ -12,6 +12,7 @@ from lego_mlir.algebra.notation.sizes import SizeParser
 from lego_mlir.algebra.notation.written import WrittenSize
 from lego_mlir.algebra.sizes import as_sizes
 from lego_mlir.algebra.windows.window import BOUNDARIES, TensorWindow, default_names, window_of
+from lego_mlir.diagnostics import did_you_mean
 from lego_mlir.index import Int, Sym
 
 
@@ -76,7 +77,7 @@ class WindowParser(SizeParser):
             raise self.error(
                 f"expected a boundary ({', '.join(BOUNDARIES)}), found {what}",
                 token.at,
-                hint=self.did_you_mean(token.text, BOUNDARIES),
+                hint=did_you_mean(token.text, BOUNDARIES),
             )
         return token.text
 

@@ -11,7 +11,7 @@ from types import FunctionType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from lego_mlir.compiler.schedule_files import read, takes_tiles
-from lego_mlir.diagnostics import LegoError, Location
+from lego_mlir.diagnostics import LegoError, Location, checks_arguments
 from lego_mlir.frontend.host.argument_types import (
     EmptyType,
     Parameter,
@@ -288,6 +288,7 @@ class Kernel(HostFunction):
 
 
 @takes_numpy_integers
+@checks_arguments
 def kernel(
     *,
     grid: Size | Callable[..., Size],

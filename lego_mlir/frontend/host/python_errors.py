@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 import sys
 from types import ModuleType
 
-from lego_mlir.diagnostics import LegoError, Location
+from lego_mlir.diagnostics import LegoError, Location, did_you_mean
+from lego_mlir.frontend.tensors import TensorValue
 from lego_mlir.frontend.values import Value
 
 _FUNCTIONS = "lg.exp, lg.log, lg.sqrt, lg.abs, lg.where, lg.maximum, lg.minimum and others"
@@ -24,6 +24,8 @@ _INSTEAD = {
     "abs": "lg.abs(x) is the absolute value of x",
     "clip": "lg.clamp(x, low, high)",
     "range": "lg.loop(n) is a loop of the kernel",
+    "float": 'x.to("f32") converts a kernel value',
+    "int": 'x.to("i32") converts a kernel value',
 }
 """What to write instead of a function of Python, `math` or NumPy, by that function's name."""
 
@@ -34,7 +36,7 @@ _CALL = re.compile(r"(?:[\w.]*\.)?(\w+)\(")
 
 def is_ours(error: AttributeError) -> bool:
     """Return whether what has no such attribute is a kernel value or this package."""
-    return isinstance(error.obj, Value) or error.obj is _package()
+    return isinstance(error.obj, Value | TensorValue) or error.obj is _package()
 
 
 def python_error(
@@ -59,6 +61,8 @@ def python_error(
     name = _called(location, source)
     is_call = "keyword argument" in str(error) or "positional argument" in str(error)
     hint = None if is_call else _INSTEAD.get(_SAME.get(name, name))
+    if "for @:" in str(error):
+        hint = "lg.dot(a, b) multiplies tiles"
     if hint is None and not is_call:
         hint = f"functions of kernel values are {_FUNCTIONS}"
     message = f"Python raises TypeError in the kernel: {error}"
@@ -69,16 +73,23 @@ def _no_attribute(error: AttributeError, location: Location, source: str | None)
     """Return the error of an attribute that a kernel value or this package has not."""
     package, owner, name = _package(), error.obj, str(error.name)
     hint: str | None = None
-    if isinstance(owner, Value):
+    if isinstance(owner, TensorValue):
+        what, wrong = f"a tensor has no attribute '{name}'", name
+        known = [public for public in dir(owner) if not public.startswith("_")]
+        hint = did_you_mean(wrong, known) or (
+            "x[i, :] and x.tile(8, 64)[i, j] load a tile, and assignments to them store one"
+        )
+    elif isinstance(owner, Value):
         what, wrong = f"{owner.described} has no attribute '{name}'", name
         known = [public for public in dir(owner) if not public.startswith("_")]
         if name in dir(package):
             hint = f"lg.{name} is a function"
+        if name in ("astype", "type", "cast"):
+            hint = '.to("f32") converts a value'
     else:
         what, wrong = f"there is no lg.{name}", f"lg.{name}"
         known = [f"lg.{public}" for public in dir(package)]
-    if hint is None and (close := difflib.get_close_matches(wrong, known, n=1)):
-        hint = f"did you mean {close[0]}?"
+    hint = hint or did_you_mean(wrong, known)
     return LegoError(what, location=location, hint=hint, source=source)
 
 

@@ -272,12 +272,15 @@ def split(tile: Tile) -> tuple[Tile, ...]:
     return tuple(tile.shaped(x, shape) for x in found)
 
 
+_SIZES = "sizes of tiles are known while a kernel is compiled: (128, 64)"
+
+
 def checked_sizes(shape: Any, trace: Trace) -> tuple[int, ...]:
     """Return sizes; raise LegoError unless they are positive integers."""
     shape = python_integers(shape)
     sizes = tuple(shape) if isinstance(shape, Sequence) and not isinstance(shape, str) else None
     if sizes is None or not all(map(is_size, sizes)):
-        raise trace.error(f"sizes are positive integers, not {shape!r}", hint="(128, 64)")
+        raise trace.error(f"sizes are positive integers, not {shape!r}", hint=_SIZES)
     return sizes
 
 

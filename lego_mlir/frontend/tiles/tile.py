@@ -61,8 +61,8 @@ class Tile(Value):
     def __iter__(self) -> Any:
         raise self._trace.error(
             "a tile has no elements one by one: threads hold it together",
-            hint="lg.take(tile, indices) gathers elements, lg.split(tile, 2) halves the last "
-            "dimension",
+            hint="lg.sum(tile), lg.max(tile) and others reduce it, lg.take(tile, indices) gathers "
+            "elements, lg.split(tile, 2) halves the last dimension",
         )
 
     def like(self, ssa: Any, *, unsigned: bool | None = None) -> Tile:

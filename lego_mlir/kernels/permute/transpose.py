@@ -7,7 +7,7 @@ from math import prod
 from typing import Any
 
 from lego_mlir.algebra import Layout, OrderBy, Row, size_symbol
-from lego_mlir.diagnostics import LegoError
+from lego_mlir.diagnostics import LegoError, with_guess
 from lego_mlir.frontend import Kernel, KernelChoice, TensorType
 from lego_mlir.frontend.dtypes import check_dtype
 from lego_mlir.hardware.dtypes import ELEMENT_BYTES
@@ -100,7 +100,8 @@ def _transpose(
     target = _tensor("transpose", "b", (*lead, n, m), dtype, b, alignment)
     if variant not in (*VARIANTS, None):
         raise LegoError(
-            f"transpose: there is no variant {variant!r}", hint=f"known: {', '.join(VARIANTS)}"
+            f"transpose: there is no variant {variant!r}",
+            hint=with_guess(variant, VARIANTS, f"known: {', '.join(VARIANTS)}"),
         )
     reference = "transpose" if batch is None else _reference(axes)
     if variant in (*STRIDED, None):
@@ -159,7 +160,8 @@ def permute(
     axes = tuple(axes)
     if variant not in (*STRIDED, None):
         raise LegoError(
-            f"permute: there is no variant {variant!r}", hint=f"known: {', '.join(STRIDED)}"
+            f"permute: there is no variant {variant!r}",
+            hint=with_guess(variant, STRIDED, f"known: {', '.join(STRIDED)}"),
         )
     if sorted(axes) != list(range(len(shape))) or not shape:
         raise LegoError(

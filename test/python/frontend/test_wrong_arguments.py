@@ -65,6 +65,19 @@ def with_a_scalar(x: FOUR, alpha: NUMBER) -> None:
     x[0] = alpha.to("f32")
 
 
+def with_a_scalar_pipelined() -> lg.Kernel:
+    """Return a kernel with a parameter that its schedule has not."""
+    return lg.kernel(grid=1, warps=1, schedule="pipelined", params={"stage": 3})(ones.__wrapped__)
+
+
+def with_an_attribute(x: FOUR) -> None:
+    x.load(0)  # type: ignore[attr-defined]
+
+
+def multiplied(x: BYTES) -> None:
+    x[:, :] @ x[:, :]
+
+
 MISTAKES: dict[str, tuple[Callable[[], object], str]] = {
     "a tensor type is called": (lambda: lg.Tensor("f32", (4,)), r'hint: .*lg\.Tensor\["f32", '),
     "a scalar type is called": (lambda: lg.Scalar("f32"), r'hint: .*lg\.Scalar\["f32"\]'),
@@ -75,6 +88,35 @@ MISTAKES: dict[str, tuple[Callable[[], object], str]] = {
     "a number for a schedule": (
         lambda: lg.kernel(grid=1, warps=1, schedule=3)(lambda x: None),
         r"3 is no schedule\nhint: .*pipelined",
+    ),
+    "the name of an argument of Triton": (
+        lambda: lg.kernel(grid=1, num_warps=4),  # type: ignore[call-arg]
+        r"kernel: .*'num_warps'\nhint: did you mean warps\? its arguments: grid, ",
+    ),
+    "a kernel without a grid": (
+        lambda: lg.kernel(warps=4),  # type: ignore[call-arg]
+        "kernel: missing a required argument: 'grid'\nhint: its arguments: grid, ",
+    ),
+    "a misspelt schedule": (
+        lambda: lg.kernel(grid=1, warps=1, schedule="pipelinde")(ones.__wrapped__).compile(),
+        r"no schedule 'pipelinde'.*\nhint: did you mean pipelined\? give a file, ",
+    ),
+    "a misspelt parameter of a schedule": (
+        lambda: with_a_scalar_pipelined().compile(),
+        r"no parameter 'stage'\nhint: did you mean stages\? its parameters, ",
+    ),
+    "a type of NumPy": (
+        lambda: lg.Tensor[np.float32, (4,)],
+        r"float32'> is no element type\nhint: write \"f32\"; known: ",
+    ),
+    "a type by NumPy's name": (lambda: lg.Tensor["uint8", (4,)], 'hint: write "u8"; known: '),
+    "an attribute that no tensor has": (
+        lambda: lg.kernel(grid=1, warps=1)(with_an_attribute).compile(),
+        r"test_wrong_arguments\.py:\d+:\d+: error: a tensor has no attribute 'load'",
+    ),
+    "tiles multiplied as in NumPy": (
+        lambda: lg.kernel(grid=1, warps=1)(multiplied).compile(),
+        r"hint: lg\.dot\(a, b\) multiplies tiles",
     ),
     "a number for a layout": (lambda: parse_layout(3), r"needed, not 3\nhint: parse_layout\(\""),
     "shapes that do not broadcast": (
