@@ -91,7 +91,7 @@ def count_roughly(
     unit_bytes: int,
     prices: Prices,
 ) -> Accesses:
-    """Return what a permutation by words or gathers moves, and how long CTAs take, no accesses.
+    """Return what a permutation by words or squares moves, and how long CTAs take, no accesses.
 
     Args:
         problem: the permutation of units.

@@ -73,8 +73,8 @@ class Prices:
 
 OF_TILES = Prices(0.07, 1.5, 1.7, 0.0, 1450.0, 19.0, 0.0, 3.0, 0.0, 0.0, 3.7, 0.0)
 OF_WORDS = Prices(0.02, 0.35, 2.03, 10.0, 1890.0, 47.0, 0.33, 3.0, 0.0, 0.0, 3.7, 0.33)
-OF_GATHERS = Prices(0.0, 0.4, 1.5, 7.0, 1650.0, 58.0, 0.4, 0.0, 0.8, 15.0, 3.1, 0.12)
-"""Of kernels by tiles of two modes, by runs and of copies; by words; and by gathers."""
+OF_SQUARES = Prices(0.04, 0.16, 1.67, 0.15, 860.0, 108.0, 0.36, 0.61, 0.22, 0.0, 2.7, 0.09)
+"""Of kernels by tiles of two modes, by runs and of copies; by words; and by squares."""
 
 _FAR = 2e6
 """Bytes between rows from which on each is in another page."""

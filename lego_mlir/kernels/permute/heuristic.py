@@ -12,15 +12,14 @@ from dataclasses import dataclass, replace
 from math import prod
 from typing import TypeAlias
 
-from lego_mlir.hardware.limits import BANK_BYTES
 from lego_mlir.kernels.permute.access_costs import (
     count_copy,
     count_runs,
     count_tiles_of_two_modes,
 )
 from lego_mlir.kernels.permute.accesses import Accesses
-from lego_mlir.kernels.permute.by_gathers.config import GatherConfig
-from lego_mlir.kernels.permute.by_gathers.heuristic import choose_gathers
+from lego_mlir.kernels.permute.by_squares.config import SquareConfig
+from lego_mlir.kernels.permute.by_squares.heuristic import choose_squares
 from lego_mlir.kernels.permute.by_words.config import WordConfig
 from lego_mlir.kernels.permute.by_words.heuristic import choose_words, is_small
 from lego_mlir.kernels.permute.config import CopyConfig, TileConfig
@@ -29,7 +28,7 @@ from lego_mlir.kernels.permute.run_heuristic import choose_runs
 from lego_mlir.kernels.permute.runs import RunConfig
 
 _Earlier: TypeAlias = TileConfig | CopyConfig | RunConfig
-Config: TypeAlias = _Earlier | WordConfig | GatherConfig
+Config: TypeAlias = _Earlier | WordConfig | SquareConfig
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,11 +80,6 @@ _NEAR = 0.97
 _GAIN_SMALL = 0.75
 """Kernels by words of small tensors are taken where they are estimated to take less than so much of
 the time of others, which were faster on an H200 than estimated."""
-
-_GAIN_BYTES = 1.05
-"""Kernels by gathers of small tensors are taken where they are estimated to take less than so much
-of the time of others: of bytes that are not accessed by words on both sides, which they were faster
-for on an H200. Of large tensors they were as often slower."""
 
 _UNIT_BYTES = 8
 """The largest unit that stays together: in shared memory it is accessed by one lane."""
@@ -154,10 +148,9 @@ def choose_config(problem: PermuteProblem, element_bytes: int, max_width: int) -
     chosen: tuple[Config, Accesses] = (best, accesses)
     if of_words.cycles < (_GAIN_SMALL if small else 1.0) * accesses.cycles:
         chosen = words, of_words
-    if small and words.unit * element_bytes == 1 and min(problem.widths(max_width)) < BANK_BYTES:
-        gathers, of_gathers = by_gathers(problem, element_bytes, max_width)
-        if of_gathers.cycles < _GAIN_BYTES * chosen[1].cycles:
-            return gathers
+    squares = by_squares(problem, element_bytes, max_width)
+    if squares is not None and squares[1].cycles < chosen[1].cycles:
+        chosen = squares
     return chosen[0]
 
 
@@ -187,13 +180,13 @@ def by_words(
     return choose_words(units, unit, unit * element_bytes, max_bytes)
 
 
-def by_gathers(
+def by_squares(
     problem: PermuteProblem, element_bytes: int, max_width: int
-) -> tuple[GatherConfig, Accesses]:
-    """Return the config by gathers and what it accesses; arguments as of a choice."""
+) -> tuple[SquareConfig, Accesses] | None:
+    """Return the config by squares and what it accesses, if there is one; arguments as above."""
     unit = _unit(problem, element_bytes, max_width)
     units, max_bytes = problem.in_units(unit), max_width * element_bytes
-    return choose_gathers(units, unit, unit * element_bytes, max_bytes)
+    return choose_squares(units, unit, unit * element_bytes, max_bytes)
 
 
 def _unit(problem: PermuteProblem, element_bytes: int, max_width: int) -> int:

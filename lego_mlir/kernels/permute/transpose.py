@@ -13,15 +13,15 @@ from lego_mlir.frontend.dtypes import check_dtype
 from lego_mlir.hardware.dtypes import ELEMENT_BYTES
 from lego_mlir.hardware.limits import MAX_ACCESS_BYTES, MAX_CTA_THREADS
 from lego_mlir.index import Int
-from lego_mlir.kernels.permute.by_gathers.config import GatherConfig
-from lego_mlir.kernels.permute.by_gathers.kernel import gather_permutation
+from lego_mlir.kernels.permute.by_squares.config import SquareConfig
+from lego_mlir.kernels.permute.by_squares.kernel import square_permutation
 from lego_mlir.kernels.permute.by_words.config import WordConfig
 from lego_mlir.kernels.permute.by_words.kernel import word_permutation
 from lego_mlir.kernels.permute.config import CopyConfig, TileConfig
 from lego_mlir.kernels.permute.elementwise import elementwise_transpose
 from lego_mlir.kernels.permute.heuristic import (
     Config,
-    by_gathers,
+    by_squares,
     by_words,
     candidates,
     choose_config,
@@ -31,7 +31,7 @@ from lego_mlir.kernels.permute.problem import PermuteProblem, find_problem
 from lego_mlir.kernels.permute.runs import RunConfig, run_permutation
 from lego_mlir.kernels.public import public
 
-STRIDED = ("vector", "runs", "words", "gathers")
+STRIDED = ("vector", "runs", "words", "squares")
 VARIANTS = ("naive", "shared", *STRIDED)
 
 _MULTIPLE = 16
@@ -64,8 +64,9 @@ def transpose(
         variant: `naive` and `shared` access one element at a time, as in the paper's Figure 13,
             directly or through shared memory; `vector` accesses up to 16 bytes of tiles, `runs`
             tiles of whole runs of memory, `words` such tiles by words wherever runs begin,
-            `gathers` such tiles copied as they are, whose words are gathered. By default the best
-            of the last four if both layouts are strided, else `shared`.
+            `squares` such tiles, of whose narrow elements threads transpose squares in registers
+            (permutations that have none are by words). By default the best of the last four if
+            both layouts are strided, else `shared`.
         tile: side of the square tile of a CTA in `naive` and `shared`; a power of two.
         rows: rows of the tile that the threads of a CTA transpose at a time; a divisor of `tile`.
         alignment: bytes that both arrays' addresses are a multiple of; `vector` relies on it.
@@ -151,7 +152,7 @@ def permute(
         dtype: element type.
         a: layout of the input, strided; row-major by default.
         b: layout of the output, strided; row-major by default.
-        variant: `vector`, `runs`, `words` or `gathers`, as of `transpose`; by default the best one.
+        variant: `vector`, `runs`, `words` or `squares`, as of `transpose`; by default the best one.
         alignment: bytes that both arrays' addresses are a multiple of.
 
     Raises:
@@ -237,7 +238,7 @@ def _vectorized(
     variant: str | None,
 ) -> Kernel:
     """Return the kernel of a permutation of strided layouts, of the variant that is asked for."""
-    if problem.is_open and variant in ("runs", "words", "gathers"):
+    if problem.is_open and variant in ("runs", "words", "squares"):
         raise LegoError(
             f"{name}: the variant '{variant}' is for sizes that are known before the launch",
             hint="variant='vector', or none",
@@ -249,8 +250,9 @@ def _vectorized(
         config = choose_config(problem, element_bytes, max_width)
     elif variant == "words":
         config, _ = by_words(problem, element_bytes, max_width)
-    elif variant == "gathers":
-        config, _ = by_gathers(problem, element_bytes, max_width)
+    elif variant == "squares":
+        squares = by_squares(problem, element_bytes, max_width)
+        config, _ = squares or by_words(problem, element_bytes, max_width)
     else:
         config = candidates(problem, element_bytes, max_width)[variant]
     match config:
@@ -261,9 +263,9 @@ def _vectorized(
         case WordConfig():
             units = problem.in_units(config.unit)
             return word_permutation(name, units, config, a, b, reference)
-        case GatherConfig():
+        case SquareConfig():
             units = problem.in_units(config.unit)
-            return gather_permutation(name, units, config, a, b, reference)
+            return square_permutation(name, units, config, a, b, reference)
         case RunConfig():
             units = problem.in_units(config.unit)
             unit_bytes = config.unit * element_bytes

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from lego_mlir import frontend as lg
-from lego_mlir.kernels.permute.by_words.tile import begun, both, is_end, places_of
+from lego_mlir.kernels.permute.by_words.tile import begun, is_end, places_of
 from lego_mlir.kernels.permute.by_words.traversal import Traversal
 from lego_mlir.kernels.permute.by_words.whole_tile import WholeTile
+from lego_mlir.kernels.permute.conditions import both
 
 
 @dataclass(frozen=True, slots=True)

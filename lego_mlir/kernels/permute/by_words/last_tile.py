@@ -7,9 +7,10 @@ from typing import Any
 
 from lego_mlir import frontend as lg
 from lego_mlir.algebra import OrderBy, Row
-from lego_mlir.kernels.permute.by_words.tile import both, places_of
+from lego_mlir.kernels.permute.by_words.tile import places_of
 from lego_mlir.kernels.permute.by_words.traversal import Traversal
 from lego_mlir.kernels.permute.by_words.whole_tile import WholeTile
+from lego_mlir.kernels.permute.conditions import both
 
 
 @dataclass(frozen=True, slots=True)

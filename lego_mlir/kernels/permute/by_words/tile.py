@@ -14,6 +14,7 @@ from lego_mlir.index.functions import minimum
 from lego_mlir.kernels.permute.by_words.config import WordConfig
 from lego_mlir.kernels.permute.by_words.row_side import RowSide
 from lego_mlir.kernels.permute.by_words.traversal import Traversal
+from lego_mlir.kernels.permute.conditions import both
 
 _AT_ONCE = 4
 """Words that a thread loads in a loop before it waits for the first one."""
@@ -181,8 +182,3 @@ def is_end(number: Any, units: Any, phase: Any, touched: int, word: int) -> tupl
     behind = OrderBy(Row(touched + 1, word)).inv(units + phase)[0] * word - phase
     is_head = (half < 1) & (along < head) & (along < units)
     return along, is_head | ((half >= 1) & (along >= behind) & (along >= head))
-
-
-def both(first: Any, second: Any) -> Any:
-    """Return whether both of two conditions hold, of which the first may be none."""
-    return second if first is None else first & second

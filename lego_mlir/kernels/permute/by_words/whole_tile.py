@@ -6,7 +6,7 @@ does in all its steps: so they are few, and each is computed once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -15,8 +15,9 @@ from lego_mlir import frontend as lg
 from lego_mlir.algebra import OrderBy, Row
 from lego_mlir.index.functions import minimum
 from lego_mlir.kernels.permute.by_words.row_side import RowSide
-from lego_mlir.kernels.permute.by_words.tile import WordTile, begun, both, is_end
+from lego_mlir.kernels.permute.by_words.tile import WordTile, begun, is_end
 from lego_mlir.kernels.permute.by_words.traversal import Traversal
+from lego_mlir.kernels.permute.conditions import both, holds, where
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,20 +40,20 @@ class WholeTile(WordTile):
 
         groups = []
         for conditions, steps in traversal.grouped():
-            holds = _holds(traversal, conditions, rows, column)
+            is_in = holds(traversal, conditions, rows, column)
             loads = partial(load, steps)
-            values = loads() if holds is None else lg.cond(holds, loads, partial(none, steps))
-            groups.append((holds, steps, values))
-        for holds, steps, values in groups:
+            values = loads() if is_in is None else lg.cond(is_in, loads, partial(none, steps))
+            groups.append((is_in, steps, values))
+        for is_in, steps, values in groups:
             for j in range(word):
                 along = OrderBy(Row(traversal.words, word)).apply(column, j) - phase
-                self._put(rows, along, holds, steps, [value[j] for value in values], buffer)
+                self._put(rows, along, is_in, steps, [value[j] for value in values], buffer)
 
     def _put(
         self,
         rows: Sequence[Any],
         along: Any,
-        holds: Any,
+        is_in: Any,
         steps: Sequence[Sequence[int]],
         values: Sequence[Any],
         buffer: Any,
@@ -62,12 +63,12 @@ class WholeTile(WordTile):
         Args:
             rows: the first row of the thread, along each outer mode.
             along: where in the row the unit of the thread's first word is.
-            holds: the condition under which the steps exist.
+            is_in: the condition under which the steps exist.
             steps: how far the words are from the first one; all at the same part of the row.
             values: the units.
             buffer: shared memory.
         """
-        source, inside = self.source, holds
+        source, inside = self.source, is_in
         distance = steps[0][-1] * self.config.word
         if not source.is_aligned:
             if distance == 0:
@@ -81,7 +82,7 @@ class WholeTile(WordTile):
                 far = self._far(source, step) + apart
                 buffer[(base + far).below(self.units), :] = value
 
-        _where(inside, put)
+        where(inside, put)
 
     def _far(self, side: RowSide, step: Sequence[int]) -> int:
         """Return how many units of shared memory a step of rows is."""
@@ -97,7 +98,7 @@ class WholeTile(WordTile):
         # Words of a row are counted from the first whole one.
         first = begun(phase, word) if not target.is_aligned else 0
         for conditions, steps in traversal.grouped():
-            is_in = _holds(traversal, conditions, rows, column)
+            is_in = holds(traversal, conditions, rows, column)
             if target.sector == 1 and not target.is_aligned:
                 along = column + first + (steps[0][-1] + 1)
                 is_in = both(is_in, along * word <= target.units + phase)
@@ -114,9 +115,9 @@ class WholeTile(WordTile):
                         value = out[taken.below(self.words), :, :]
                         y[at.below(target.total // word), 0, :, :] = value
 
-                    _where(is_one, put)
+                    where(is_one, put)
 
-            _where(is_in, store)
+            where(is_in, store)
 
     def _is_stored(self, start: Any, step: Sequence[int], word: Any) -> Any:
         """Return whether a word precedes the sector that the next tile begins with.
@@ -139,7 +140,7 @@ class WholeTile(WordTile):
             # Ends of a row are no part of it: their distance along the row is another number.
             end = minimum(number + steps[0][-1], 2 * (word - 1) - 1)
             along, is_one = is_end(end, target.units, phase, target.touched, word)
-            is_in = both(_holds(traversal, conditions, rows, number), is_one)
+            is_in = both(holds(traversal, conditions, rows, number), is_one)
 
             def store(steps: Sequence[Sequence[int]] = steps, along: Any = along) -> None:
                 for step in steps:
@@ -147,23 +148,4 @@ class WholeTile(WordTile):
                     far = target.offset((*step[:-1], 0)) * word
                     flat[(start + along + far).below(target.total), :] = value
 
-            _where(is_in, store)
-
-
-def _holds(
-    traversal: Traversal, conditions: Mapping[int, int], rows: Sequence[Any], column: Any
-) -> Any:
-    """Return whether steps exist for a thread; `None` if they do for all."""
-    places, sizes = (*rows, column), (*traversal.extents, traversal.words)
-    found: Any = None
-    for k, distance in conditions.items():
-        found = both(found, places[k] + distance < sizes[k])
-    return found
-
-
-def _where(holds: Any, work: Callable[[], None]) -> None:
-    """Do something where a condition holds; `None` holds everywhere."""
-    if holds is None:
-        work()
-    else:
-        lg.if_(holds)(work)
+            where(is_in, store)

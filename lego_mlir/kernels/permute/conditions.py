@@ -1,4 +1,4 @@
-"""Conditions under which threads have something to do in a tile of a permutation by gathers."""
+"""Conditions under which threads have something to do in a tile of whole runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A tile of a permutation by gathers: how its threads load it, and how they store it.
+"""What a tile in shared memory stores of the output's rows: whole words, then what is left over.
 
 All distances are known: a thread finds out once which words it goes to and where their units lie in
 shared memory, and takes its steps from there.
@@ -6,115 +6,48 @@ shared memory, and takes its steps from there.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from lego_mlir import frontend as lg
 from lego_mlir.algebra import OrderBy, Row
-from lego_mlir.hardware.limits import BANK_BYTES
 from lego_mlir.index.functions import minimum
-from lego_mlir.kernels.permute.by_gathers.conditions import both, end_of_row, holds, where
-from lego_mlir.kernels.permute.by_gathers.config import GatherConfig
+from lego_mlir.kernels.permute.by_squares.config import SquareConfig
+from lego_mlir.kernels.permute.by_squares.registers import elements, register, shifted
 from lego_mlir.kernels.permute.by_words.row_side import RowSide
+from lego_mlir.kernels.permute.by_words.tile import begun
 from lego_mlir.kernels.permute.by_words.tiled_mode import TiledMode
 from lego_mlir.kernels.permute.by_words.traversal import Traversal
+from lego_mlir.kernels.permute.conditions import both, end_of_row, holds, where
 
 
 @dataclass(frozen=True, slots=True)
-class GatherTile:
+class StoredTile:
     """The tile of a CTA.
 
     Attributes:
         source: the tile in the input.
         target: the tile in the output.
-        config: how it is moved.
+        pitches: units from neighbour to neighbour in shared memory, of each mode.
         modes: how tiles cover each mode.
         blocks: the tile's number along each of them, as values of the kernel.
-        words: of shared memory, each of what one access to the input takes.
+        units: of shared memory.
+        config: how it is moved.
     """
 
     source: RowSide
     target: RowSide
-    config: GatherConfig
+    pitches: Sequence[int]
     modes: Sequence[TiledMode]
     blocks: Sequence[Any]
-    words: int
+    units: int
+    config: SquareConfig
 
     @property
     def begins(self) -> list[Any]:
         """Where the tile begins along each mode."""
         return [mode.begin(block) for mode, block in zip(self.modes, self.blocks, strict=True)]
-
-    @property
-    def units(self) -> int:
-        """The units of shared memory."""
-        return self.words * self.config.load
-
-    def read(self, traversal: Traversal, thread: Any, x: Any, stage: Any) -> None:
-        """Copy the words that the input's rows touch to shared memory.
-
-        The last word of memory, of which there are some units only, is left to `read_last`.
-
-        Args:
-            traversal: how threads go over the rows.
-            thread: the number of the thread.
-            x: the input, indexed as `RowSide.flat_words`.
-            stage: shared memory, indexed alike.
-        """
-        source, load = self.source, self.config.load
-        whole = source.total // load
-        if not whole:
-            return
-        rows, column = traversal.place(thread)
-        first = source.in_words().inv(source.start(self.begins, rows))[0] + column
-        near = self._in_words().inv(self._at(source.side.outer, rows))[0] + column
-        for conditions, steps in traversal.grouped():
-
-            def copy(steps: Sequence[Sequence[int]] = steps) -> None:
-                for step in steps:
-                    exists = None if source.is_aligned else first + source.offset(step) < whole
-
-                    def begin(step: Sequence[int] = step) -> None:
-                        at = ((first + source.offset(step)).below(whole), slice(None))
-                        place = near + (self._far(source, step) // load + step[-1])
-                        to = (place.below(self.words), slice(None))
-                        if self.config.load_bytes < BANK_BYTES:
-                            stage[to] = x[at]
-                        else:
-                            lg.copy_async(stage, to, x, at)
-
-                    where(exists, begin)
-
-            where(holds(traversal, conditions, rows, column), copy)
-
-    def read_last(self, thread: Any, flat: Any, buffer: Any) -> None:
-        """Load the units of the input's last word, if memory has some of it only.
-
-        Args:
-            thread: the number of the thread.
-            flat: the input, indexed by unit and in the unit.
-            buffer: shared memory, indexed alike.
-        """
-        source, total = self.source, self.source.total
-        left = total % self.config.load
-        if not left:
-            return
-        side = source.side
-
-        @lg.if_(thread < left)
-        def _() -> None:
-            index = OrderBy(Row(*(side.sizes[k] for k in side.order))).inv(thread + (total - left))
-            begins = self.begins
-            inside = [i - begins[k] for k, i in zip(side.order, index, strict=True)]
-            is_in: Any = None
-            for k, i in zip(side.order, inside, strict=True):
-                is_in = both(is_in, (i >= 0) & (i < side.tile[k]))
-
-            @lg.if_(is_in)
-            def _() -> None:
-                place = self._at(side.order, inside).below(self.units)
-                buffer[place, :] = flat[(thread + (total - left)).below(total), :]
 
     def write(self, traversal: Traversal, thread: Any, buffer: Any, y: Any) -> None:
         """Store the words that lie in what the tile stores of the output's rows.
@@ -125,13 +58,12 @@ class GatherTile:
             buffer: shared memory, indexed by unit and in the unit.
             y: the output, indexed as `RowSide.flat_words`.
         """
-        target, word = self.target, self.config.word
+        target, word = self.target, self.target.word
         rows, column = traversal.place(thread)
         start = target.start(self.begins, rows)
         first, end = self._stored(start)
         first = first + self._to_word(start + first) + column * word
-        # As numbers of their own, which steps are added to: not as expressions of the thread.
-        places = [self._place(rows, first + j).to("i64") for j in range(word)]
+        word_at = self._words_at(rows, first, buffer)
         at = target.in_words().inv(start + first)[0]
         for conditions, steps in traversal.grouped():
             is_in = holds(traversal, conditions, rows, column)
@@ -141,12 +73,11 @@ class GatherTile:
 
             def store(steps: Sequence[Sequence[int]] = steps) -> None:
                 for step in steps:
-                    far = self._far(target, step) + self._along(step[-1] * word)
+                    far = self._far(target, step) + step[-1] * word
 
                     def put(step: Sequence[int] = step, far: int = far) -> None:
-                        parts = [buffer[(p + far).below(self.units), :] for p in places]
                         to = (at + target.offset(step)).below(target.total // word)
-                        y[to, :] = lg.concatenate(parts)
+                        y[to, :] = word_at(far)
 
                     where(self._is_own(rows, step), put)
 
@@ -161,7 +92,7 @@ class GatherTile:
             buffer: shared memory, indexed by unit and in the unit.
             flat: the output, indexed alike.
         """
-        target, word = self.target, self.config.word
+        target, word = self.target, self.target.word
         rows, number = traversal.place(thread)
         start = target.start(self.begins, rows)
         first, end = self._stored(start)
@@ -223,7 +154,7 @@ class GatherTile:
 
     def _to_word(self, place: Any) -> Any:
         """Return how many units are from a place in the output to the next word's begin there."""
-        target, word = self.target, self.config.word
+        target, word = self.target, self.target.word
         if target.is_aligned or word == 1:
             return 0
         return target.in_words().inv(place + (word - 1))[0] * word - place
@@ -238,13 +169,27 @@ class GatherTile:
 
     def _far(self, side: RowSide, step: Sequence[int]) -> int:
         """Return how many units of shared memory a step of rows is."""
-        pitches = self.config.pitches
+        pitches = self.pitches
         return sum(n * pitches[k] for n, k in zip(step[:-1], side.side.outer, strict=True))
 
-    def _along(self, units: int) -> int:
-        """Return how many units of shared memory a step along a row of the output is."""
-        target = self.target
-        return units // target.inner * self.config.pitches[target.side.run[0]]
+    def _words_at(self, rows: Sequence[Any], first: Any, buffer: Any) -> Callable[[int], Any]:
+        """Return what takes a word of a row of the output, from two words of shared memory."""
+        square = self.config.square
+        words = buffer.view(OrderBy(Row(self.units // square, square * self.config.unit)))
+        word, phase = self._in_words().inv(self._place(rows, first))
+        # A word that begins with one of shared memory ends with it, too: the next one may be none.
+        ends = [] if self.target.is_aligned else [word + begun(phase, square)]
+        places = [place.to("i64") for place in (word, *ends)]
+        limit = self.units // square
+
+        def at(far: int) -> Any:
+            near, *ends = (words[(place + far // square).below(limit), :] for place in places)
+            if not ends:
+                return near
+            bits = (phase * (8 * self.config.unit_bytes)).to("i32")
+            return elements([shifted(register(near), register(ends[0]), bits)], buffer.dtype)
+
+        return at
 
     def _place(self, rows: Sequence[Any], along: Any) -> Any:
         """Return where a unit of a row of the output lies in shared memory."""
@@ -254,18 +199,10 @@ class GatherTile:
 
     def _at(self, modes: Sequence[int], index: Sequence[Any]) -> Any:
         """Return where a unit lies in shared memory, by its index along some modes of the tile."""
-        pitches = self.config.pitches
+        pitches = self.pitches
         terms = (i * pitches[k] for k, i in zip(modes, index, strict=True))
-        return sum(terms, start=self._phase)
-
-    @property
-    def _phase(self) -> Any:
-        """The unit of a word that the tile begins with in the input."""
-        if self.source.is_aligned:
-            return 0
-        start = self.source.start(self.begins, [0] * len(self.source.side.outer))
-        return self.source.in_words().inv(start)[1]
+        return sum(terms, start=0)
 
     def _in_words(self) -> Any:
         """Return the layout whose inverse is the word of a unit of shared memory."""
-        return OrderBy(Row(self.words, self.config.load))
+        return OrderBy(Row(self.units // self.config.square, self.config.square))

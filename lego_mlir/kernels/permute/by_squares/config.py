@@ -1,0 +1,117 @@
+"""What a permutation by squares is divided by: a tile, its threads, its pitches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import product
+
+from lego_mlir.kernels.permute.by_words.row_side import RowSide
+from lego_mlir.kernels.permute.by_words.traversal import Traversal, traverse
+from lego_mlir.kernels.permute.problem import PermuteProblem, count_tiles
+from lego_mlir.kernels.permute.runs import Side
+
+
+@dataclass(frozen=True, slots=True)
+class SquareConfig:
+    """A tile whose squares are transposed in registers.
+
+    Attributes:
+        tile: units of each mode of the problem in units, in its order.
+        threads: of a CTA.
+        unit: elements that stay together.
+        unit_bytes: their bytes.
+        square: units of a register, and rows of a square: 1 if a unit has a register's bytes.
+        pitch: units from one unit of the input's row to the next in shared memory; a multiple of
+            `square`.
+        sector: units of a sector, if what a tile stores of a row begins and ends where sectors do;
+            1 if it begins where the tile does.
+    """
+
+    tile: tuple[int, ...]
+    threads: int
+    unit: int
+    unit_bytes: int
+    square: int
+    pitch: int
+    sector: int = 1
+
+
+def sides_of(
+    problem: PermuteProblem, tile: tuple[int, ...], square: int, sector: int
+) -> tuple[RowSide, RowSide] | None:
+    """Return the tile in input and output, by rows that have no mode in common; `None` if none are.
+
+    Of the ways to leave the slowest modes of rows out, it is the one that leaves the longest ones.
+
+    Args:
+        problem: the permutation of units.
+        tile: units of each mode.
+        square: as of a config.
+        sector: as of a config. Rows of the output that begin with sectors are left as they are.
+    """
+    source = RowSide(Side.of(problem, tile, is_source=True), square)
+    target = RowSide(Side.of(problem, tile, is_source=False), square, sector)
+    targets = [target] if sector > 1 else list(_shorter(target))
+    pairs = [
+        (s, t) for s, t in product(_shorter(source), targets) if not {*s.side.run} & {*t.side.run}
+    ]
+    return min(pairs, key=lambda pair: sum(1 / side.units for side in pair), default=None)
+
+
+def _shorter(side: RowSide | None) -> Iterator[RowSide]:
+    while side is not None:
+        yield side
+        side = side.shorter
+
+
+def rows_of(source: RowSide, target: RowSide) -> list[int]:
+    """Return the modes that are in neither side's rows, slowest first in the input."""
+    return [k for k in source.side.outer if k not in target.side.run]
+
+
+def loading(source: RowSide, target: RowSide, most: int) -> Traversal | None:
+    """Return how up to `most` threads go over the squares of a tile.
+
+    Its extents are those of the modes in neither side's rows, then the squares along the output's
+    row; its words are squares along the input's.
+    """
+    square = source.word
+    extents = [source.side.tile[k] for k in rows_of(source, target)]
+    across, down = (count_tiles(side.units, square) for side in (source, target))
+    return traverse([*extents, down], [1] * (len(extents) + 1), across, 1, 1, most)
+
+
+def pitches_of(source: RowSide, target: RowSide, pitch: int) -> tuple[tuple[int, ...], int]:
+    """Return the pitch of each mode in shared memory, and the units of the whole tile.
+
+    Args:
+        source: the tile in the input.
+        target: the tile in the output; its rows are side by side.
+        pitch: as of a config.
+    """
+    tile, square = source.side.tile, source.word
+    found = [0] * len(tile)
+    for side, step in ((target.side, 1), (source.side, pitch)):
+        for k in reversed(side.run):
+            found[k] = step
+            step *= tile[k]
+    size = count_tiles(source.units, square) * square * pitch
+    for k in reversed(rows_of(source, target)):
+        found[k] = size
+        size *= tile[k]
+    # A word beyond the last row is taken with it, and shifted out.
+    return tuple(found), size + square
+
+
+def storing(target: RowSide, most: int) -> Traversal | None:
+    """Return how up to `most` threads go over the words that lie in the output's rows.
+
+    They keep the phase in a word, and in a sector if whole sectors are stored.
+    """
+    return target.traversal(target.whole, most, period=target.period)
+
+
+def storing_ends(target: RowSide, most: int) -> Traversal | None:
+    """Return how up to `most` threads go over the units of rows that are in no whole word."""
+    return target.traversal(2 * (target.word - 1), most, period=target.period)

@@ -1,0 +1,117 @@
+"""What a permutation by squares accesses, counted before it is built."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from lego_mlir.hardware.limits import BANK_BYTES, BANK_LINE_BYTES, WARP_THREADS
+from lego_mlir.kernels.permute.accesses import OF_SQUARES, Accesses, ctas_at_a_time
+from lego_mlir.kernels.permute.by_squares.config import (
+    SquareConfig,
+    loading,
+    pitches_of,
+    rows_of,
+    sides_of,
+    storing,
+    storing_ends,
+)
+from lego_mlir.kernels.permute.by_words.config import tiled_modes
+from lego_mlir.kernels.permute.by_words.row_side import RowSide
+from lego_mlir.kernels.permute.by_words.traversal import Traversal
+from lego_mlir.kernels.permute.problem import PermuteProblem
+from lego_mlir.kernels.permute.tiles import Tiles
+
+_ONCE, _ROW, _DIGIT, _STORED, _CUT = 60.0, 4.0, 8.0, 6.0, 1.0
+"""Instructions, read off PTX: of a thread for each way over rows; for a row of a square, and more
+for each mode that the output's rows have beyond one; for a word that is stored, and more for each
+mode along which tiles overlap."""
+
+_END = 21.0
+"""Lines that a store of ends of rows takes the time of."""
+
+_SAMPLE = 128
+"""Threads whose wavefronts are counted."""
+
+
+def count_squares(problem: PermuteProblem, config: SquareConfig) -> Accesses:
+    """Return the accesses of a permutation by squares.
+
+    Args:
+        problem: the permutation of units.
+        config: its tile.
+    """
+    sides = sides_of(problem, config.tile, config.square, config.sector)
+    assert sides is not None
+    source, target = sides
+    reading, writing = loading(source, target, config.threads), storing(target, config.threads)
+    assert reading is not None
+    assert writing is not None
+    modes = tiled_modes(problem, config.tile, config.sector)
+    rows = reading.requests * config.square
+    loads, takes = (
+        count * (1 if side.is_aligned else 2)
+        for count, side in ((rows, source), (writing.requests, target))
+    )
+    stores = writing.requests
+    lines = loads * _rows_at_once(reading) + stores * _rows_at_once(writing)
+    wide = max(1, config.square * config.unit_bytes * WARP_THREADS // BANK_LINE_BYTES)
+    wavefronts = rows * put_wavefronts(source, target, reading, config) + takes * wide
+    digits = len(target.side.run) - 1
+    cut = sum(mode.is_cut for mode in modes)
+    instructions = (reading.warps + writing.warps) * _ONCE
+    instructions += rows * (_ROW + _DIGIT * digits) + loads + takes
+    instructions += stores * (_STORED + _CUT * cut)
+    if config.sector == 1 and not target.is_aligned and config.square > 1:
+        ends = storing_ends(target, config.threads)
+        assert ends is not None
+        lines += _END * ends.requests
+        wavefronts += ends.requests
+        instructions += ends.warps * _ONCE + ends.requests * _STORED
+    tiles = Tiles(problem, config.tile, config.unit, config.unit_bytes, tuple(modes), config.sector)
+    steps = len(reading.steps)
+    found = tiles.accesses(
+        loads + stores,
+        wavefronts,
+        steps=steps * config.square + len(writing.steps),
+        ctas=ctas_at_a_time(
+            config.threads,
+            steps * config.square * max(BANK_BYTES, config.unit_bytes),
+            pitches_of(source, target, config.pitch)[1] * config.unit_bytes,
+        ),
+        apart=tiles.apart,
+        prices=OF_SQUARES,
+    )
+    return replace(
+        found,
+        lines=lines / found.warps,
+        instructions=instructions / found.warps,
+    )
+
+
+def _rows_at_once(traversal: Traversal) -> float:
+    """Return the rows that a request of a warp accesses, on average."""
+    return max(1.0, min(WARP_THREADS, traversal.count) / traversal.threads[-1])
+
+
+def put_wavefronts(
+    source: RowSide, target: RowSide, reading: Traversal, config: SquareConfig
+) -> float:
+    """Return the wavefronts of a warp that puts a column of its squares into shared memory."""
+    import numpy as np
+
+    from lego_mlir.analysis.memory_costs.bank_conflicts import wavefronts
+
+    square = config.square
+    pitches, _ = pitches_of(source, target, config.pitch)
+    threads = np.arange(min(reading.count, _SAMPLE))
+    (*rows, down), across = reading.place(threads)
+    turn = across // (WARP_THREADS // square) % square
+    unit = (across * square + turn) * config.pitch + down * square
+    for k, row in zip(rows_of(source, target), rows, strict=True):
+        unit = unit + row * pitches[k]
+    width = max(BANK_BYTES, config.unit_bytes)
+    missing = -len(threads) % WARP_THREADS
+    places: Any = np.pad(unit * config.unit_bytes, (0, missing)).reshape(-1, WARP_THREADS)
+    active = np.pad(np.ones(len(threads), bool), (0, missing)).reshape(-1, WARP_THREADS)
+    return float(np.mean(wavefronts(places, width, active).executed))

@@ -1,0 +1,112 @@
+"""The tile and the threads of a permutation by squares."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import prod
+
+from lego_mlir.hardware.limits import BANK_BYTES, MAX_ACCESS_BYTES, SECTOR_BYTES
+from lego_mlir.kernels.permute.accesses import OF_SQUARES, Accesses
+from lego_mlir.kernels.permute.by_squares.config import (
+    SquareConfig,
+    loading,
+    sides_of,
+    storing,
+    storing_ends,
+)
+from lego_mlir.kernels.permute.by_squares.costs import count_squares
+from lego_mlir.kernels.permute.by_words.heuristic import ranked_tiles, to_sectors
+from lego_mlir.kernels.permute.problem import PermuteProblem, count_tiles
+from lego_mlir.kernels.permute.run_heuristic import tiles_of_runs
+
+_TILES = 6
+"""So many tiles are looked at in full, of those that store whole sectors and of the others."""
+
+_TILE_BYTES, _CTAS = 49152, 132
+"""The most bytes of a tile, and the CTAs that there are at least, where they have 1 KiB."""
+
+_THREADS = (128, 256, 512)
+"""The numbers of threads."""
+
+_THREAD_BYTES = (24, 136)
+"""Bytes that a thread loads, at least and at most, where the numbers of threads allow."""
+
+
+def choose_squares(
+    problem: PermuteProblem, unit: int, unit_bytes: int, max_bytes: int
+) -> tuple[SquareConfig, Accesses] | None:
+    """Return the config by squares, and what it accesses; `None` if tiles have no squares.
+
+    Args:
+        problem: the permutation of units.
+        unit: elements of a unit.
+        unit_bytes: bytes of a unit.
+        max_bytes: bytes that one access may take, by the alignment of both arrays.
+    """
+    if problem.is_copy or max_bytes < BANK_BYTES:
+        return None
+    most, tiles = tiles_of_runs(problem, unit_bytes, _TILE_BYTES, _CTAS)
+    classes = [(1, set(tiles))]
+    if max_bytes == MAX_ACCESS_BYTES:
+        sector = SECTOR_BYTES // unit_bytes
+        overlapping = {t for tile in tiles for t in to_sectors(problem, tile, sector, most)}
+        classes.append((sector, overlapping))
+    found: list[tuple[float, tuple[int, ...], int, SquareConfig, Accesses]] = []
+    for sector, each in classes:
+        looked_at = 0
+        for tile in ranked_tiles(problem, each, sector, unit_bytes, _threads, OF_SQUARES):
+            configs = list(configs_of(problem, tile, unit, unit_bytes, sector))
+            for config in configs:
+                counts = count_squares(problem, config)
+                found.append((counts.cycles, tile, config.threads, config, counts))
+            looked_at += bool(configs)
+            if looked_at == _TILES:
+                break
+    if not found:
+        return None
+    *_, config, counts = min(found, key=lambda each: each[:3])
+    return config, counts
+
+
+def configs_of(
+    problem: PermuteProblem, tile: tuple[int, ...], unit: int, unit_bytes: int, sector: int
+) -> Iterator[SquareConfig]:
+    """Yield the configs of a tile, of each number of threads that serves it.
+
+    Args:
+        problem: the permutation of units.
+        tile: units of each mode.
+        unit: elements of a unit.
+        unit_bytes: bytes of a unit.
+        sector: as of the config.
+    """
+    square = max(1, BANK_BYTES // unit_bytes)
+    sides = sides_of(problem, tile, square, sector)
+    if sides is None:
+        return
+    source, target = sides
+    if min(source.units, target.units) < square or target.advance < 1:
+        return
+    # Words of a row are apart by an odd number of words, so that lanes do not meet in banks.
+    pitch = (count_tiles(target.units, square) | 1) * square
+    least, most = _THREAD_BYTES
+    size = _bytes(tile, unit_bytes)
+    for threads in _THREADS:
+        is_fitting = least * threads <= size <= most * threads
+        if not is_fitting and threads != _threads(problem, tile, unit_bytes):
+            continue
+        ways = [loading(source, target, threads), storing(target, threads)]
+        if square > 1 and not target.is_aligned:
+            ways.append(storing_ends(target, threads))
+        if None not in ways:
+            yield SquareConfig(tile, threads, unit, unit_bytes, square, pitch, sector)
+
+
+def _threads(problem: PermuteProblem, tile: tuple[int, ...], unit_bytes: int) -> int:
+    """Return the fewest threads of a CTA with a tile that do not load too much each."""
+    size = _bytes(tile, unit_bytes)
+    return next((n for n in _THREADS if size <= n * _THREAD_BYTES[1]), _THREADS[-1])
+
+
+def _bytes(tile: tuple[int, ...], unit_bytes: int) -> int:
+    return prod(tile) * unit_bytes

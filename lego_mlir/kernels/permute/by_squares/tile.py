@@ -1,0 +1,162 @@
+"""A tile of a permutation by squares: how its threads load it, and take words of the output."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from lego_mlir import frontend as lg
+from lego_mlir.algebra import OrderBy, Row
+from lego_mlir.hardware.limits import WARP_THREADS
+from lego_mlir.index.functions import minimum
+from lego_mlir.kernels.permute.by_squares.config import rows_of
+from lego_mlir.kernels.permute.by_squares.registers import (
+    elements,
+    register,
+    shifted,
+    transposed,
+)
+from lego_mlir.kernels.permute.by_squares.stored_tile import StoredTile
+from lego_mlir.kernels.permute.by_words.traversal import Traversal
+from lego_mlir.kernels.permute.conditions import both, holds, where
+from lego_mlir.kernels.permute.problem import count_tiles
+
+
+@dataclass(frozen=True, slots=True)
+class SquareTile(StoredTile):
+    """The tile of a CTA, in shared memory as it is in the output."""
+
+    def read(self, traversal: Traversal, thread: Any, x: Any, buffer: Any) -> None:
+        """Load squares, transpose them, and put their columns into shared memory.
+
+        Args:
+            traversal: how threads go over the squares.
+            thread: the number of the thread.
+            x: the input, indexed as `RowSide.flat_words`.
+            buffer: shared memory, indexed by word, and by element in the word.
+        """
+        square = self.config.square
+        (*rows, down), across = traversal.place(thread)
+        turn, places = self._columns(rows, down, across)
+        put_along = (*rows_of(self.source, self.target), self.source.side.run[-1])
+        groups = []
+        for conditions, steps in traversal.grouped():
+            is_in = holds(traversal, conditions, (*rows, down), across)
+
+            def load(steps: Sequence[Sequence[int]] = steps) -> tuple[Any, ...]:
+                return tuple(
+                    word for step in steps for word in self._square(rows, down, across, step, x)
+                )
+
+            def none(steps: Sequence[Sequence[int]] = steps) -> tuple[Any, ...]:
+                zero = lg.zeros((self.config.unit,), x.dtype)
+                nothing = lg.zeros((1,), "i32")[0] if square > 1 else zero
+                return (nothing,) * (len(steps) * square)
+
+            values = load() if is_in is None else lg.cond(is_in, load, none)
+            groups.append((is_in, steps, values))
+        for is_in, steps, values in groups:
+
+            def put(steps: Sequence[Sequence[int]] = steps, values: Any = values) -> None:
+                for n, step in enumerate(steps):
+                    columns = transposed(values[n * square : (n + 1) * square], turn)
+                    far = sum(
+                        i * self.pitches[k]
+                        for i, k in zip((*step[:-2], step[-1] * square), put_along, strict=True)
+                    )
+                    for place, column in zip(places, columns, strict=True):
+                        word = place + (far // square + step[-2])
+                        value = column if square == 1 else elements([column], x.dtype)
+                        buffer[word.below(self.units // square), :] = value
+
+            where(is_in, put)
+
+    def _columns(self, rows: Sequence[Any], down: Any, across: Any) -> tuple[Any, list[Any]]:
+        """Return which column of its squares a thread puts first, and the words of all columns.
+
+        Neighbours put other columns first: they would meet in banks.
+
+        Args:
+            rows: the thread's first index along each mode that is in neither side's rows.
+            down: its first square along the output's row.
+            across: its first one along the input's.
+        """
+        square, modes = self.config.square, rows_of(self.source, self.target)
+        apart, most = WARP_THREADS // square, count_tiles(self.source.units, square)
+        turns = OrderBy(Row(count_tiles(most, WARP_THREADS), square, apart))
+        turn = turns.inv(across)[1]
+        places = []
+        for t in range(square):
+            which = OrderBy(Row(2, square)).inv(turn + t)[1]
+            unit = self._at(modes, rows) + (across * square + which) * self.config.pitch
+            # As numbers of their own, which steps are added to.
+            places.append((self._in_words().inv(unit)[0] + down).to("i64"))
+        return turn.to("i32"), places
+
+    def _square(
+        self, rows: Sequence[Any], down: Any, across: Any, step: Sequence[int], x: Any
+    ) -> list[Any]:
+        """Return the rows of a square of the input, a register each.
+
+        Args:
+            rows: the thread's first index along each mode that is in neither side's rows.
+            down: its first square along the output's row.
+            across: its first one along the input's.
+            step: how far the square is from that one.
+            x: the input.
+        """
+        source, target, square = self.source, self.target, self.config.square
+        *others, low, right = step
+        run = OrderBy(Row(*(target.side.tile[k] for k in target.side.run)))
+        index = {
+            k: row + n for k, row, n in zip(rows_of(source, target), rows, others, strict=True)
+        }
+        words = source.total // square
+        found = []
+        for r in range(square):
+            along = (down + low) * square + r
+            if target.units % square:
+                along = minimum(along, target.units - 1)
+            place = dict(zip(target.side.run, run.inv(along), strict=True))
+            start = source.start(self.begins, [(index | place)[k] for k in source.side.outer])
+            first, phase = source.in_words().inv(start)
+            first = first + across + right
+            if source.is_aligned:
+                word = x[first.below(words), :]
+                found.append(word if square == 1 else register(word))
+                continue
+            near, far = (
+                register(x[minimum(first + n, words - 1).below(words), :]) for n in range(2)
+            )
+            found.append(shifted(near, far, (phase * (8 * self.config.unit_bytes)).to("i32")))
+        return found
+
+    def read_last(self, thread: Any, flat: Any, buffer: Any) -> None:
+        """Put the units of the input's last word where they belong, if memory has some of it only.
+
+        Args:
+            thread: the number of the thread.
+            flat: the input, indexed by unit and in the unit.
+            buffer: shared memory, indexed alike.
+        """
+        total, side = self.source.total, self.source.side
+        left = total % self.config.square
+        if not left:
+            return
+        lg.barrier()
+
+        @lg.if_(thread < left)
+        def _() -> None:
+            at = thread + (total - left)
+            index = OrderBy(Row(*(side.sizes[k] for k in side.order))).inv(at)
+            begins = self.begins
+            inside = [i - begins[k] for k, i in zip(side.order, index, strict=True)]
+            is_in: Any = None
+            for k, i in zip(side.order, inside, strict=True):
+                is_in = both(is_in, (i >= 0) & (i < side.tile[k]))
+
+            @lg.if_(is_in)
+            def _() -> None:
+                place = self._at(side.order, inside).below(self.units)
+                buffer[place, :] = flat[at.below(total), :]

@@ -1,0 +1,165 @@
+"""Permutations by squares: results, faults, accesses, and estimates of their costs."""
+
+from __future__ import annotations
+
+from functools import partial
+from math import prod
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+from permutation_checks import DTYPES, permutations
+from permutation_checks import check as check_kernel
+
+from lego_mlir.algebra import OrderBy, Row
+from lego_mlir.diagnostics import LegoError
+from lego_mlir.frontend import Kernel, TensorType
+from lego_mlir.hardware.limits import SECTOR_BYTES
+from lego_mlir.kernels import permute, transpose
+from lego_mlir.kernels.permute.by_squares.config import SquareConfig, pitches_of, sides_of
+from lego_mlir.kernels.permute.by_squares.costs import count_squares
+from lego_mlir.kernels.permute.by_squares.heuristic import configs_of
+from lego_mlir.kernels.permute.by_squares.kernel import square_permutation
+from lego_mlir.kernels.permute.heuristic import by_squares, choose_config
+from lego_mlir.kernels.permute.problem import PermuteProblem, find_problem
+
+
+def problem_of(shape: tuple[int, ...], axes: tuple[int, ...]) -> PermuteProblem:
+    target = tuple(shape[k] for k in axes)
+    found = find_problem(shape, axes, OrderBy(Row(*shape)), OrderBy(Row(*target)))
+    assert found is not None
+    return found
+
+
+check = partial(check_kernel, variant="squares")
+
+
+@given(permutations(), st.sampled_from(list(DTYPES)))
+@settings(max_examples=20)
+def test_any_permutation(drawn: tuple[tuple[int, ...], tuple[int, ...]], dtype: str) -> None:
+    check(*drawn, dtype)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "shape", "axes"),
+    [
+        ("i8", (131, 97), (1, 0)),
+        ("f16", (7, 11, 5, 2, 3), (3, 2, 0, 4, 1)),
+        ("i8", (3,), (0,)),
+    ],
+    ids=["odd rows and columns", "short runs", "less than a word"],
+)
+@pytest.mark.parametrize("order", ["late", "early"])
+def test_any_order_of_threads(
+    dtype: str, shape: tuple[int, ...], axes: tuple[int, ...], order: str
+) -> None:
+    check(shape, axes, dtype, order)
+
+
+def square_kernel(
+    shape: tuple[int, ...], axes: tuple[int, ...], dtype: str, config: SquareConfig
+) -> Kernel:
+    source, target = (OrderBy(Row(*sizes)) for sizes in (shape, [shape[k] for k in axes]))
+    a, b = TensorType(dtype, source, 16), TensorType(dtype, target, 16)
+    reference = f"permute({', '.join(map(str, axes))})"
+    return square_permutation("permute", problem_of(shape, axes), config, a, b, reference)
+
+
+@st.composite
+def any_tiles(draw: st.DrawFn) -> tuple[tuple[int, ...], tuple[int, ...], str, SquareConfig]:
+    """Draw a permutation, a type, and a config of any tile, which may store whole sectors."""
+    dtype = draw(st.sampled_from(["i8", "i8", "f16", "f32", "f64"]))
+    size = DTYPES[dtype]().itemsize
+    shape, axes = draw(permutations())
+    problem = problem_of(shape, axes)
+    tile = tuple(draw(st.integers(1, mode.size)) for mode in problem.modes)
+    assume(not problem.is_copy and prod(tile) * size <= 40_000)
+    sector = draw(st.sampled_from([1, SECTOR_BYTES // size]))
+    configs = list(configs_of(problem, tile, 1, size, sector))
+    assume(configs)
+    return shape, axes, dtype, draw(st.sampled_from(configs))
+
+
+@given(any_tiles())
+@settings(max_examples=20, suppress_health_check=list(HealthCheck))
+def test_any_tile(drawn: tuple[tuple[int, ...], tuple[int, ...], str, SquareConfig]) -> None:
+    """Cut ones, overlapping ones, and those whose rows have several modes."""
+    shape, axes, dtype, config = drawn
+    check_kernel(shape, axes, dtype, made=square_kernel(shape, axes, dtype, config))
+
+
+def test_addresses_that_are_aligned_to_elements_only_have_no_squares() -> None:
+    assert by_squares(problem_of((33, 47), (1, 0)), 1, 1) is None
+    check((33, 47), (1, 0), "i8", alignment=1)
+
+
+@pytest.mark.parametrize(("dtype", "square"), [("i8", 4), ("f16", 2), ("f32", 1)])
+def test_all_accesses_are_of_words_that_do_not_meet_in_banks(dtype: str, square: int) -> None:
+    """Of rows that are aligned; the input's have a square for each lane."""
+    m = n = 32 * square
+    size = 4 // square
+    config = SquareConfig((m, n), 128, 1, size, square, pitch=n + square)
+    (costs,) = square_kernel((n, m), (1, 0), dtype, config).run(device="sim", costs=True).costs
+    rows = [cost for cost in costs.memory if cost.requests]
+    assert all(cost.bytes == 4 * cost.lanes for cost in rows)
+    assert all(cost.wavefronts == cost.requests for cost in rows if cost.space == "shared")
+    assert sum(cost.bytes for cost in rows if cost.space == "shared") == 2 * m * n * size
+
+
+@given(any_tiles())
+@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
+def test_rows_have_no_mode_in_common_and_units_no_place(
+    drawn: tuple[tuple[int, ...], tuple[int, ...], str, SquareConfig],
+) -> None:
+    shape, axes, _, config = drawn
+    sides = sides_of(problem_of(shape, axes), config.tile, config.square, config.sector)
+    assert sides is not None
+    source, target = sides
+    assert not {*source.side.run} & {*target.side.run}
+    pitches, units = pitches_of(source, target, config.pitch)
+    places = np.tensordot(pitches, np.indices(config.tile), 1).ravel()
+    assert len(set(places.tolist())) == prod(config.tile)
+    assert places.max() + config.square <= units
+
+
+@pytest.mark.parametrize(
+    ("shape", "axes", "size"), [((32, 44, 70), (2, 1, 0), 1), ((64, 3, 100), (2, 0, 1), 2)]
+)
+def test_costs_are_those_of_the_simulator(
+    shape: tuple[int, ...], axes: tuple[int, ...], size: int
+) -> None:
+    """Of tiles that are not cut; what is not counted are lanes that have nothing to do."""
+    dtype = {1: "i8", 2: "f16"}[size]
+    problem = problem_of(shape, axes)
+    found = by_squares(problem, size, 16 // size)
+    assert found is not None
+    config, _ = found
+    estimate = count_squares(problem.in_units(config.unit), config)
+    (costs,) = permute(shape, axes, dtype, variant="squares").run(device="sim", costs=True).costs
+    warps = prod(shape) / 32
+    requests = sum(row.requests for row in costs.memory if row.space == "global") / warps
+    assert estimate.requests == pytest.approx(requests, rel=0.3)
+
+
+@pytest.mark.parametrize(
+    ("shape", "axes", "is_fastest"),
+    [
+        ((818, 12, 3140), (2, 0, 1), True),
+        ((3604, 1, 4310), (1, 2, 0), True),
+        ((1911, 20, 4, 1, 15, 19), (3, 5, 2, 4, 0, 1), True),
+        ((1959, 7, 13, 110, 5), (2, 0, 4, 1, 3), False),
+        ((2, 139, 435, 4182), (1, 2, 0, 3), False),
+    ],
+)
+def test_the_heuristic_takes_what_was_fastest(
+    shape: tuple[int, ...], axes: tuple[int, ...], is_fastest: bool
+) -> None:
+    """Of bytes on an H200."""
+    config = choose_config(problem_of(shape, axes), 1, 16)
+    assert isinstance(config, SquareConfig) == is_fastest
+
+
+def test_sizes_that_only_the_launch_knows_are_refused() -> None:
+    with pytest.raises(LegoError, match="'squares' is for sizes that are known before the launch"):
+        transpose(None, 96, variant="squares")
