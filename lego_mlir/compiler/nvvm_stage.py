@@ -21,6 +21,7 @@ from lego_mlir.mlir.launch_sizes.pass_sizes import pass_sizes
 from lego_mlir.mlir.lowering import atomics
 from lego_mlir.mlir.lowering.buffers import align_shared
 from lego_mlir.mlir.modules import merge_gpu_modules, operations_in
+from lego_mlir.mlir.to_nvvm.contractions import contract_products
 from lego_mlir.mlir.to_nvvm.divisions import DIVISIONS, divide_by_approximation, is_exact
 from lego_mlir.mlir.to_nvvm.fp8_casts import lower_short_floats
 from lego_mlir.mlir.to_nvvm.integer_divisions import guard_divisions
@@ -63,6 +64,7 @@ def lower_to_nvvm(
     divides = not exact and any(op.name in DIVISIONS for op in operations)
     with context:
         updates, extremes = atomics.has_updates(operations), has_extremes(operations)
+        contract_products(operations, source)
         guard_divisions(operations)
         lower_short_floats(operations, target.capability)
         if extremes:

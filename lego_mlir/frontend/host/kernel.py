@@ -70,6 +70,7 @@ class Kernel(HostFunction):
         pdl: whether the kernel may begin before the launch ahead of it on the stream ends. It
             waits by itself, before it reads or writes anything.
         pdl_ctas: the CTAs of a launch up to which it may; 0 for any number.
+        contract: whether products may be added before they are rounded.
     """
 
     def __init__(
@@ -92,6 +93,7 @@ class Kernel(HostFunction):
         tile_multiple: int = TILE_MULTIPLES[0],
         pdl_ctas: int = 0,
         own_programs: bool = False,
+        contract: bool = False,
     ) -> None:
         if not isinstance(function, FunctionType):
             raise LegoError(
@@ -109,6 +111,7 @@ class Kernel(HostFunction):
         self.schedule = schedule
         self.params = checked_params(params or {}, schedule, name)
         self.explanation = explanation
+        self.contract = contract
         self.pdl, self.pdl_ctas = pdl, checked_pdl(pdl, pdl_ctas, name)
         self.__doc__ = function.__doc__
         self.__wrapped__ = function
@@ -206,7 +209,7 @@ class Kernel(HostFunction):
         cluster = self.cluster, self.own_programs
         size = grid, cluster, self.block, self.warps, self.tile_multiple
         pdl = self.pdl, self.pdl_ctas
-        launch = *size, self.ctas_per_sm, *pdl, self.schedule, script, self.params
+        launch = *size, self.ctas_per_sm, self.contract, *pdl, self.schedule, script, self.params
         return self.name, launch, dict(self.parameters()), self.__wrapped__
 
     def _options(self, options: Options) -> Options:
@@ -308,6 +311,7 @@ def kernel(
     pdl: bool | Literal["wait"] = False,
     pdl_ctas: int = 0,
     own_programs: bool = False,
+    contract: bool = False,
 ) -> Callable[[Callable[..., Any]], Kernel]:
     """Make a function a kernel.
 
@@ -346,6 +350,8 @@ def kernel(
             number. CTAs of dependent launches begin one after the other.
         own_programs: each CTA of a cluster runs the program by itself, and holds its own tiles. The
             grid and `lg.block_id()` count CTAs. `lg.reduce_scatter` adds up what they hold.
+        contract: let products be added before they are rounded: one instruction, `fma`, instead of
+            two. Which products are depends on the code that is made.
 
     Raises:
         LegoError: a size is no positive integer, or `params` is wrong.
@@ -369,4 +375,5 @@ def kernel(
         tile_multiple,
         pdl_ctas,
         own_programs,
+        contract,
     )

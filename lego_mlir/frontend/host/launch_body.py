@@ -59,8 +59,10 @@ def launch_operation(kernel: Kernel, grid: Grid, trace: Trace, location: Locatio
     ):
         if count > 1:
             op.attributes[name] = ir.IntegerAttr.get(i64, count)
-    if kernel.own_programs:
-        op.attributes[dialect.OWN_PROGRAMS] = ir.UnitAttr.get()
+    units = (dialect.OWN_PROGRAMS, kernel.own_programs), (dialect.CONTRACT, kernel.contract)
+    for name, holds in units:
+        if holds:
+            op.attributes[name] = ir.UnitAttr.get()
     if kernel.pdl:
         most = ir.IntegerAttr.get(i64, kernel.pdl_ctas) if kernel.pdl_ctas else ir.UnitAttr.get()
         op.attributes[dialect.PDL] = most

@@ -66,6 +66,7 @@ lengths that only the launch knows."""
 class _Options(NamedTuple):
     exact_math: bool
     in_place: bool
+    contract: bool
     cluster: int = 1
     pdl: bool = True
     pdl_ctas: int = 0
@@ -92,6 +93,7 @@ def rows(
     exact_math: bool = False,
     in_place: bool = False,
     strided: bool = False,
+    contract: bool = False,
 ) -> RowsKernel:
     """Return a kernel on the rows of matrices; with sums of columns several, one after the other.
 
@@ -112,12 +114,13 @@ def rows(
         exact_math: as `lg.kernel` has it.
         in_place: an output may be one of the inputs, exactly.
         strided: the rows of a matrix may begin further apart than its columns are many.
+        contract: as `lg.kernel` has it: for kernels that wait for arithmetic, not for memory.
 
     Raises:
         LegoError: a size or a type is wrong.
     """
     found = {k: Stat(*stat) for k, stat in (stats or {}).items()}
-    options = _Options(exact_math, in_place)
+    options = _Options(exact_math, in_place, contract)
 
     def problem_of(columns: int | RowLengths) -> RowsProblem:
         return RowsProblem(
@@ -311,6 +314,7 @@ def _made(
         in_place=options.in_place,
         cluster=options.cluster,
         ctas_per_sm=options.ctas_per_sm,
+        contract=options.contract,
         pdl=options.pdl,
         pdl_ctas=options.pdl_ctas,
         schedule="streamed" if options.stages else None,

@@ -170,6 +170,7 @@ def layernorm_backward(
         config=config,
         in_place=in_place,
         strided=strided,
+        contract=True,
     )
 
 

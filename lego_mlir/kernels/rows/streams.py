@@ -48,10 +48,11 @@ _STREAMS: dict[tuple[int, int, bool], tuple[_Stream, ...]] = {
 _SUMS: dict[tuple[int, bool], tuple[_Stream, ...]] = {
     (1, False): (_Stream(65536), _Stream(16384, masked=True)),
     (1, True): (_Stream(16384),),
+    (2, False): (_Stream(16384, 128, 2, warps=8),),
     (2, True): (_Stream(16384, masked=True),),
 }
 """By how many outputs are sums of columns, and whether elements have 4 bytes. Two sums of the
-columns of shorter elements take the registers."""
+columns of shorter elements want all registers: of few threads, whose addresses take fewer."""
 
 _SHARED_BYTES = 200 << 10
 """Shared memory of a multiprocessor that stages may have."""
@@ -89,8 +90,8 @@ def choose_stream(problem: RowsProblem) -> RowsConfig | None:
         piece //= 2
     columns = -(-problem.longest // (piece * vectors)) * piece * vectors // cluster
     stage = columns * sum(a.bytes for a in inputs)
-    per_sm = _SM_WARPS // stream.warps
-    if cluster > MAX_CLUSTER_CTAS or _STAGES * stage * per_sm > _SHARED_BYTES:
+    per_sm = min(_SM_WARPS // stream.warps, _SHARED_BYTES // (_STAGES * stage))
+    if cluster > MAX_CLUSTER_CTAS or not per_sm:
         return None
     return RowsConfig(
         1,

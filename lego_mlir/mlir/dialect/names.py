@@ -130,6 +130,8 @@ REASSOCIATED = "lego.reassociated"
 """On a kernel: sums are rounded in another order than the program's."""
 CTAS_PER_SM = "lego.ctas_per_sm"
 """The number of CTAs for which a multiprocessor is to have registers."""
+CONTRACT = "lego.contract"
+"""A unit attribute: products may be added before they are rounded."""
 OWN_PROGRAMS = "lego.own_programs"
 """A unit attribute of a launch in clusters, of a kernel on tiles: each CTA runs a program of its
 own, instead of all CTAs of a cluster together."""
