@@ -4,6 +4,9 @@
 // RUN: %legoc %S/Inputs/lazy.mlir --schedule=%S/Inputs/guard_updates.mlir --check-each-step | FileCheck %s --check-prefix=STEPS
 // RUN: %legoc %S/Inputs/lazy.mlir --schedule=%S/Inputs/guard_updates.mlir --emit=ptx | FileCheck %s --check-prefix=PTX
 // RUN: %legoc %S/Inputs/attention.mlir --schedule=%S/Inputs/guard_updates.mlir --emit=placed | FileCheck %s --check-prefix=NONE
+// RUN: sed -e 's/cmpf ogt, %here, %most/cmpf ogt, %here, %low/' -e 's/^ *%grown/%low = arith.subf %most, %unit : tensor<128x1xf32> %grown/' %S/Inputs/lazy.mlir > %t
+// RUN: %legoc %t --schedule=%S/Inputs/guard_updates.mlir --emit=placed | FileCheck %s --check-prefix=BOUND
+// RUN: %legoc %t --schedule=%S/Inputs/guard_updates.mlir --check-each-step | FileCheck %s --check-prefix=STEPS
 
 // CHECK:      scf.for {{.*}} iter_args(%[[MOST:[^ ]+]] = {{.*}}, %[[BEFORE:[^ ]+]] = {{.*}}, %[[TOTAL:[^ ]+]] = {{.*}}, %[[SUMS:[^ ]+]] = {{.*}})
 // CHECK:      %[[SCORES:[^ ]+]] = arith.mulf
@@ -27,6 +30,15 @@
 // CHECK:      "lego.dot"({{.*}}, %[[KEPT]])
 // CHECK:      scf.if %[[ANY]]
 // CHECK-NEXT:   arith.mulf %[[TOTAL]]
+
+// What scores are compared with is computed in front of the vote.
+// BOUND:      scf.for {{.*}} iter_args(%[[MOST:[^ ]+]] =
+// BOUND:      %[[LOW:[^ ]+]] = arith.subf %[[MOST]],
+// BOUND:      "lego.broadcast"(%[[LOW]])
+// BOUND:      "lego.vote"
+// BOUND:      scf.if
+// BOUND:        "lego.reduce"
+// BOUND:        arith.cmpf ogt, {{.*}}, %[[LOW]]
 
 // STEPS:      the schedule: every element is the same
 // STEPS:      lowering, run in the simulator (random): the largest error

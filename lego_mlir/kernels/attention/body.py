@@ -24,6 +24,7 @@ from lego_mlir.algebra import Layout, OrderBy, Row
 from lego_mlir.index import maximum, minimum
 from lego_mlir.kernels.attention.config import AttentionConfig
 from lego_mlir.kernels.attention.problem import AttentionProblem, names_of
+from lego_mlir.kernels.attention.scales import Scales, TileScale
 from lego_mlir.kernels.attention.signatures import page_number
 from lego_mlir.kernels.attention.tensors import Storage, TensorLayouts
 from lego_mlir.kernels.attention.work import Blocks, Span, Work
@@ -66,9 +67,8 @@ class Body:
         self._token, member = work.members(self._row)
         heads = Row(problem.heads_kv, problem.group)
         self._heads = OrderBy(heads).apply(work.head, member) if config.packed else work.head
-        self._scale: Any = problem.scale
-        if problem.has_descales:
-            self._scale = problem.scale * (self._descale("q") * self._descale("k"))
+        self._scales = Scales(problem, config, tensors, work)
+        self._scale = self._scales.of_scores(self._token, self._heads)
 
     def trace(self) -> tuple[Any, Any, Any]:
         """Trace the loop; return each row's base, its sum of exponentials, and sums of values.
@@ -80,6 +80,7 @@ class Body:
         queries = lg.fill(self._queries(), 0.0)
         blocks = self._work.blocks()
         factor = log2(euler) * (1.0 if self._is_scaled_before else self._scale)
+        unit = 1.0 / factor
         columns = config.columns // self._work.pieces
         growth = _GROWTH.get(problem.computed, _MOST_GROWTH)
         offset = _OFFSET.get(problem.computed, 0.0)
@@ -92,28 +93,46 @@ class Body:
             lg.zeros((rows, problem.depth_v), "f32"),
         )
 
-        @lg.fold(blocks.count, initial)
-        def state(step: Any, most: Any, base: Any, total: Any, values: Any) -> tuple[Any, ...]:
+        # Those of the next tile are loaded while this one is computed.
+        known = () if problem.scale_block is None else self._tile_scale(blocks, 0)
+
+        @lg.fold(blocks.count, (*initial, *known))
+        def state(
+            step: Any, most: Any, base: Any, total: Any, values: Any, *known: Any
+        ) -> tuple[Any, ...]:
             n = blocks.at(step)
             keys = self._tiles("k", n, problem.depth, problem.dtype)
-            scores = self._masked([lg.dot(queries, k.T) for k in keys], blocks, n)
+            scale = TileScale(*known) if known else None
+            if scale is not None:
+                known = self._tile_scale(blocks, step + 1)
+            scores = self._masked([lg.dot(queries, k.T) for k in keys], blocks, n, scale)
+            if scale is not None and self._is_scaled_before:
+                scale = scale._replace(keys=1.0, keys_inverse=1.0)
             peak = reduce(maximum, (lg.max(x, axis=1, keepdims=True) for x in scores))
-            is_grown = peak > most
+            is_grown = peak > (most if scale is None else scale.inverse(most, unit))
+            peak = peak if scale is None else scale.applied(peak, unit)
             highest = peak * factor - offset if offset else peak * factor
             base = lg.where(is_grown, highest, base)
-            allowed = lg.where(is_grown, peak + growth / factor, most)
+            allowed = lg.where(is_grown, peak + growth * unit, most)
             old = lg.where(is_grown, lg.exp2((most - allowed) * factor), 1.0)
-            p: list[Any] = [lg.exp2(lg.fma(x, factor, -base)) for x in scores]
+            slope = factor if scale is None else factor * scale.keys
+            summand = -base if scale is None else scale.weight - base
+            p: list[Any] = [lg.exp2(lg.fma(x, slope, summand)) for x in scores]
             # A matrix of 8 bits is multiplied along its rows, and values are summed across theirs.
             seen = self._tiles("v", n, problem.depth_v, problem.computed)
             values = values * old
             for x, v in zip(p, seen, strict=True):
                 values = lg.dot(x.to(problem.computed), v, values)
             added = reduce(add, [_row_sums(x, sums) for x in p])
-            return allowed, base, total * old + added, values
+            added = added if scale is None else added * scale.values_inverse
+            return allowed, base, total * old + added, values, *known
 
-        _, base, total, values = state
+        _, base, total, values, *_ = state
         return base, lg.sum(total, axis=1, keepdims=True), values
+
+    def _tile_scale(self, blocks: Blocks, step: Any) -> TileScale:
+        """Return the numbers of the tile of keys of an iteration, or of the last tile behind it."""
+        return self._scales.at(*self._place(minimum(blocks.at(step), blocks.total - 1), 0))
 
     def store(self, base: Any, total: Any, values: Any) -> None:
         """Store the result, and the logarithm of the sum of the exponentials where it is asked for.
@@ -124,8 +143,7 @@ class Body:
             values: their sums of values.
         """
         problem, config = self._problem, self._config
-        whole = self._descale("v") if problem.has_descales else 1.0
-        result = values * lg.where(total == 0.0, 0.0, whole / total)
+        result = values * lg.where(total == 0.0, 0.0, self._scales.of_values / total)
         logarithms = base * log(2) + lg.log(total)
 
         def store(name: str, logs: str, *, is_part: bool) -> None:
@@ -156,10 +174,6 @@ class Body:
         view = tensor.view(self._by_row(storage, depth, lead))
         at = work.stored, work.head, work.tile, 0
         view.tile(self._config.rows, depth)[(work.split, *at) if is_part else at] = tile
-
-    def _descale(self, name: str) -> Any:
-        """Return what queries, keys or values of the CTA are multiplied by."""
-        return self._tensors[f"descale_{name}"][self._work.batch, self._work.head_kv]
 
     def _by_row(self, storage: Storage, depth: int, lead: Sequence[Any] = ()) -> Layout:
         """Return the layout of queries or results by batch, head, row and depth."""
@@ -225,10 +239,10 @@ class Body:
         found = function(**{name: known[name] for name in names_of(function)})
         return lg.fill(found, other) if needs_tensors else found
 
-    def _scored(self, scores: Any, key: Any) -> Any:
+    def _scored(self, scores: Any, key: Any, scale: TileScale | None) -> Any:
         if not self._is_scaled_before:
             return scores
-        scores = scores * self._scale
+        scores = scores * (self._scale if scale is None else self._scale * scale.keys)
         if self._problem.score is None:
             return scores
         return self._given(self._problem.score, key, -inf, score=scores)
@@ -241,12 +255,21 @@ class Body:
         """
         return self._problem.score is not None or self._problem.scale <= 0
 
-    def _masked(self, scores: list[Any], blocks: Blocks, n: Any) -> list[Any]:
-        """Return scores of an iteration, by pieces, that are -inf where the mask is false."""
+    def _masked(
+        self, scores: list[Any], blocks: Blocks, n: Any, scale: TileScale | None
+    ) -> list[Any]:
+        """Return scores of an iteration, by pieces, that are -inf where the mask is false.
+
+        Args:
+            scores: by pieces.
+            blocks: of the CTA.
+            n: the tile of keys.
+            scale: of the tile; `None` if it has none.
+        """
         work, mask, own = self._work, self._problem.mask, blocks.own
         is_cut = work.cut(blocks, n)
         keys = [work.columns(n, k) for k in range(work.pieces)]
-        scores = [self._scored(x, key) for x, key in zip(scores, keys, strict=True)]
+        scores = [self._scored(x, key, scale) for x, key in zip(scores, keys, strict=True)]
 
         def masked(tile: Any, key: Any) -> Any:
             visible = True if mask is None else self._given(mask, key, 0)

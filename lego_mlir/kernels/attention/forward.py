@@ -63,7 +63,7 @@ def attention(
     dtype: str = "f16",
     dtype_kv: str | None = None,
     dtype_pv: str | None = None,
-    descales: bool = False,
+    descales: bool | int = False,
     out: str | None = None,
     causal: bool = False,
     window: int | None = None,
@@ -107,7 +107,10 @@ def attention(
         descales: the kernel has arguments `descale_q`, `descale_k` and `descale_v` before o, f32
             [batch, heads_kv]: what q, k and v of each sequence and head are multiplied by, as those
             of 8 bits are often divided before they are rounded. The first two are positive, which
-            is not checked.
+            is not checked. A number, such as 128, says that each block of so many tokens has one of
+            its own: descale_q is [batch, heads, ceil(seq_q / 128)], descale_k and descale_v are
+            [batch, heads_kv, ceil(seq_kv / 128)], with pages [pages, heads_kv, page_size / 128].
+            None of these is negative, which is not checked.
         out: element type of o: f16, bf16 or f32; by default that of q, or f16.
         causal: query i sees the keys up to i + seq_kv - seq_q: the last query sees all.
         window: with `causal`, query i sees that key and `window - 1` before it.
@@ -201,7 +204,8 @@ def attention(
         append,
         dict(strides or {}),
         dtype_pv,
-        descales,
+        descales is not False,
+        None if isinstance(descales, bool) else descales,
     )
     built_for = Target.parse(target or runtime.select().target or DEFAULT_TARGET)
     if dtype_pv is None:
@@ -215,6 +219,12 @@ def attention(
                 hint="page_size is a multiple of the config's columns, or divides them where the "
                 "schedule is none or 'pipelined'",
             )
+    if problem.scale_block is not None and problem.scale_block % chosen.columns:
+        raise LegoError(
+            f"attention: descales of blocks of {problem.scale_block} tokens, by tiles of "
+            f"{chosen.columns} keys",
+            hint="the config's columns divide descales",
+        )
     if problem.is_narrow:
         page = chosen.columns if problem.cache is None else problem.cache.page
         if chosen.columns % NARROW_UNIT or page % NARROW_UNIT:

@@ -180,6 +180,8 @@ def _config(
     page = columns if problem.cache is None else problem.cache.page
     if page % columns and (schedule == "attention" or columns % page):
         columns = gcd(_COLUMNS, columns, page)
+    if problem.scale_block is not None:  # a tile of keys has one number
+        columns = gcd(columns, problem.scale_block, page)
     found = AttentionConfig(
         rows,
         columns,

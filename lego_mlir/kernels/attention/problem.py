@@ -77,8 +77,9 @@ class AttentionProblem:
             only the launch knows.
         dtype_pv: element type in which exponentials and values are multiplied; `None` for one of 16
             bits.
-        has_descales: whether arguments say by what queries, keys and values are multiplied, of each
-            sequence and head of keys.
+        has_descales: whether arguments say by what queries, keys and values are multiplied.
+        scale_block: tokens that have one such number, for each head; `None` if all of a sequence
+            and of a head of keys have one.
     """
 
     batch: Int
@@ -103,6 +104,7 @@ class AttentionProblem:
     strides: Mapping[str, tuple[int | None, ...]] = field(default_factory=dict)
     dtype_pv: str | None = None
     has_descales: bool = False
+    scale_block: int | None = None
 
     def __post_init__(self) -> None:
         sizes: dict[str, Any] = {
@@ -140,6 +142,7 @@ class AttentionProblem:
                     hint=f"a multiple of {_DEPTH_UNIT} from {_LEAST_DEPTH} to {_MOST_DEPTH}",
                 )
         self._check_types()
+        self._check_scale_block()
         if self.order not in _ORDERS:
             raise LegoError(
                 f"attention: the order {self.order!r} of dimensions in memory",
@@ -181,6 +184,27 @@ class AttentionProblem:
                     f"attention: {name} is {depth}, of {self.dtype_kv}",
                     hint=f"a multiple of {unit}: rows of {MAX_ACCESS_BYTES} bytes",
                 )
+
+    def _check_scale_block(self) -> None:
+        block = self.scale_block
+        if block is None:
+            return
+        if type(block) is not int or block < NARROW_UNIT or block % NARROW_UNIT:
+            raise LegoError(
+                f"attention: descales of blocks of {block!r} tokens",
+                hint=f"descales=128, or another multiple of {NARROW_UNIT}; True for one number a "
+                "sequence and head",
+            )
+        if self.is_ragged:
+            raise LegoError(
+                "attention: sequences that follow one another do not begin with blocks of tokens",
+                hint="ragged=True with descales=True, or lengths=True with descales=128",
+            )
+        if self.cache is not None and self.cache.page % block:
+            raise LegoError(
+                f"attention: descales of blocks of {block} tokens, in pages of {self.cache.page}",
+                hint="page_size is a multiple of descales",
+            )
 
     @property
     def computed(self) -> str:

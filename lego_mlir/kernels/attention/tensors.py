@@ -162,10 +162,16 @@ class TensorLayouts:
 
     def _descales(self) -> dict[str, Type]:
         """Return the types of what queries, keys and values are multiplied by."""
-        problem = self._problem
-        names = DESCALES if problem.has_descales else ()
-        kind = TensorType("f32", OrderBy(Row(problem.batch, problem.heads_kv)))
-        return dict.fromkeys(names, kind)
+        problem, block = self._problem, self._problem.scale_block
+        if not problem.has_descales:
+            return {}
+        if block is None:
+            kind = TensorType("f32", OrderBy(Row(problem.batch, problem.heads_kv)))
+            return dict.fromkeys(DESCALES, kind)
+        stored = (self.queries(), self.keys("k"), self.keys("v"))
+        sizes = ((x.batch, x.heads, ceildiv(x.tokens, block)) for x in stored)
+        kinds = (TensorType("f32", OrderBy(Row(*each))) for each in sizes)
+        return dict(zip(DESCALES, kinds, strict=True))
 
     def _places(self) -> dict[str, Type]:
         """Return the types of what says where the keys of a sequence are."""

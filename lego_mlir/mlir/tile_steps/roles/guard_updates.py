@@ -138,9 +138,19 @@ class _Guard:
             if dialect.made_by(reduced, tiles.REDUCE) and reduced.owner.operation in inside:
                 reduction = reduced.owner.operation
                 if (tiles.kind_of(reduction), predicate) in _EXTREMES:
+                    self._keep(bound, inside)
                     return _of_elements(reduction.operands[0], bound, compared)
         inside.remove(compared)
         return self._condition
+
+    def _keep(self, value: Any, inside: list[Any]) -> None:
+        """Leave outside of the branch what a value is computed of."""
+        pending = [value]
+        while pending:
+            value = pending.pop()
+            if not isinstance(value, ir.BlockArgument) and value.owner.operation in inside:
+                inside.remove(value.owner.operation)
+                pending.extend(value.owner.operands)
 
     # The branch.
     def _move_into(self, truth: Any, inside: list[Any], results: list[tuple[Any, Any]]) -> None:

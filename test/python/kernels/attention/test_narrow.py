@@ -142,6 +142,93 @@ def test_what_tensors_are_multiplied_by(kept: dict[str, Any], options: dict[str,
     np.testing.assert_allclose(o, truth, atol=NARROW_TOLERANCE[E4M3])
 
 
+@pytest.mark.parametrize(
+    ("sizes", "options"),
+    [
+        ((2, 130, 260, 2, 1), {"config": replace(ROLES, ctas=2, speculated=8, query_stages=1)}),
+        ((2, 70, 150, 2, 1), {"config": AttentionConfig(64, 64, 4, packed=True), "soft_cap": 9.0}),
+        ((2, 8, 300, 4, 1), {"dtype_pv": "f16"}),  # splits of keys
+        ((1, 64, 130, 1, 1), {"known": False, "config": ROLES}),
+    ],
+)
+def test_what_blocks_of_tokens_are_multiplied_by(
+    sizes: tuple[int, int, int, int, int], options: dict[str, Any]
+) -> None:
+    batch, queries, keys, heads, heads_kv = sizes
+    shapes = (queries, heads), (keys, heads_kv), (keys, heads_kv)
+    draw = np.random.default_rng(0)
+    given, scales, wide = [], [], []
+    for seed, (n, h) in enumerate(shapes):
+        x = drawn(batch, n, h, 64, seed=seed).astype(TYPES[E4M3])
+        # Values of some blocks are lost beside those of others, scores are not: from 1/4 to 4.
+        most = 6 if seed == 2 else 1
+        scale = np.exp2(draw.integers(-most, most + 1, (batch, h, -(-n // 64)))).astype(np.float32)
+        each = scale.repeat(64, axis=2)[:, :, :n].swapaxes(1, 2)[..., None]
+        given.append(x)
+        scales.append(scale)
+        wide.append(x.astype(np.float32) * each)
+    options = {"dtype_pv": E4M3} | options
+    known, cap = options.pop("known", True), options.get("soft_cap")
+    o = np.full(given[0].shape, np.nan, np.float16)
+    lse = np.full((batch, heads, queries), np.nan, np.float32)
+    kernel = attention(
+        *(sizes[:3] if known else (None, None, None)), heads, 64, heads_kv=heads_kv, dtype=E4M3,
+        descales=64, lse=True, causal=True, target="sm_90a", **options,
+    )  # fmt: skip
+    kernel(*given, *scales, o, lse, device=Simulator(order=("random", 0)))
+    truth, logs = reference(
+        *wide, mask=lambda b, h, i, j: j <= i + keys - queries,
+        score=None if cap is None else lambda s, *_: cap * np.tanh(s / cap),
+    )  # fmt: skip
+    atol = NARROW_TOLERANCE.get(options["dtype_pv"], TOLERANCE) * np.abs(truth).max()
+    np.testing.assert_allclose(o, truth, atol=atol)
+    np.testing.assert_allclose(lse, logs, rtol=1e-3, atol=2e-3)
+
+
+def test_what_blocks_of_pages_are_multiplied_by() -> None:
+    q, k, v = (drawn(1, n, 1, 64, seed=n).astype(TYPES[E4M3]) for n in (64, 256, 257))
+    k, v = (x[:, :256].reshape(2, 128, 1, 64) for x in (k, v))
+    scale_q = np.array([[[0.5]]], np.float32)
+    scale_k, scale_v = np.array([[[[1, 2]], [[0, 4]]], [[[3, 1]], [[2, 0]]]], np.float32)
+    o, pages = np.full(q.shape, np.nan, np.float16), np.array([[1, 0]], np.int32)
+    kernel = attention(
+        1, 64, None, 1, 64, dtype=E4M3, lengths=True, page_size=128, descales=64, target="sm_90a"
+    )
+    lengths = np.array([200], np.int32)
+    kernel(q, k, v, lengths, pages, scale_q, scale_k, scale_v, o, device=Simulator())
+    wide = (
+        (x.astype(np.float32) * scale.repeat(64, axis=2)[:, 0, :, None, None])[pages[0]]
+        for x, scale in ((k, scale_k), (v, scale_v))
+    )
+    seen = (x.reshape(1, 256, 1, 64)[:, :200] for x in wide)
+    truth, _ = reference(q.astype(np.float32) * 0.5, *seen)
+    np.testing.assert_allclose(o, truth, atol=NARROW_TOLERANCE[E4M3] * np.abs(truth).max())
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"descales": 100}, "descales of blocks of 100 tokens; descales=128"),
+        ({"descales": 0}, "descales of blocks of 0 tokens"),
+        ({"descales": 128, "ragged": True}, "do not begin with blocks"),
+        ({"descales": 128, "lengths": True, "page_size": 64}, "in pages of 64; page_size is"),
+        ({"descales": 64, "config": AttentionConfig(64, 128)}, "by tiles of 128 keys; the config"),
+    ],
+)
+def test_blocks_that_cannot_be(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(LegoError) as caught:
+        attention(1, 64, 128, 2, 64, dtype=E4M3, target="sm_90a", **options)
+    assert message in f"{caught.value.message}; {caught.value.hint}"
+
+
+def test_scales_of_another_number_of_blocks() -> None:
+    q, k = (drawn(1, n, 1, 64).astype(TYPES[E4M3]) for n in (64, 300))
+    few, many = (np.ones((1, 1, n), np.float32) for n in (1, 2))
+    kernel = attention(1, 64, 300, 1, 64, dtype=E4M3, descales=128, target="sm_90a")
+    with pytest.raises(LegoError, match=r"'descale_k' has shape \[1, 1, 3\]"):
+        kernel(q, k, k, few, many, many, np.empty(q.shape, np.float16), device="sim")
+
+
 def test_registers_of_windows() -> None:
     """Nothing spills: CTAs count their tiles with 32 bits, although windows vary the number."""
     kernel = attention(2, 8192, 8192, 8, 256, dtype=E4M3, causal=True, window=1024, target="sm_90a")
