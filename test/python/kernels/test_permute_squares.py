@@ -89,6 +89,12 @@ def test_any_tile(drawn: tuple[tuple[int, ...], tuple[int, ...], str, SquareConf
     check_kernel(shape, axes, dtype, made=square_kernel(shape, axes, dtype, config))
 
 
+def test_units_of_eight_bytes_have_no_squares() -> None:
+    assert by_squares(problem_of((33, 47), (1, 0)), 4, 4) is not None
+    assert by_squares(problem_of((33, 47), (1, 0)), 8, 2) is None
+    check((33, 47), (1, 0), "f64")
+
+
 def test_addresses_that_are_aligned_to_elements_only_have_no_squares() -> None:
     assert by_squares(problem_of((33, 47), (1, 0)), 1, 1) is None
     check((33, 47), (1, 0), "i8", alignment=1)
