@@ -4,12 +4,21 @@ from __future__ import annotations
 
 import json
 import re
+from math import ceil
 from pathlib import Path
 from typing import Any
 
 from bench.measure.driver import attribute, call, driver
+from lego_mlir.artifact import Artifact
+from lego_mlir.hardware.limits import PORTABLE_CLUSTER_CTAS
 from lego_mlir.hardware.specs import FOLDER, GpuSpec, read_card, spec_of
 from lego_mlir.hardware.targets import Target
+from lego_mlir.runtime import cuda
+from lego_mlir.runtime.cuda.clusters import clusters_at_once
+from lego_mlir.runtime.cuda.loaded import handle_of
+
+_DIGITS = 4
+"""Decimals of a fraction in a card's file. It is rounded up, so that clusters stay whole."""
 
 
 def card_file(device: str) -> Path:
@@ -35,6 +44,32 @@ def card_of(device: str, file: Path) -> GpuSpec:
             card |= {"name": device, "default_for": []} | _figures(card)
         file.write_text(json.dumps(card, indent=2) + "\n")
     return read_card(file)
+
+
+def compiled_probe() -> Artifact:
+    """Return a kernel without clusters that has a multiprocessor to itself."""
+    from lego_mlir.kernels import WgmmaConfig, matmul
+
+    config = WgmmaConfig((64, 64, 64), 1, 2, one_cta_per_sm=True)
+    return matmul(64, 64, 128, config=config, target="sm_90a").compile("sm_90a")
+
+
+def cluster_placement(probe: Artifact, multiprocessors: int) -> dict[int, float]:
+    """Return what part of the multiprocessors whole clusters take, by the CTAs of a cluster.
+
+    The driver knows. Cards of one name differ: their multiprocessors are not divided alike.
+
+    Args:
+        probe: a kernel of which a multiprocessor holds one CTA.
+        multiprocessors: of the GPU in this machine.
+    """
+    loaded = cuda.load(probe)
+    handle, launch = handle_of(loaded.kernels[0][0]), probe.launches[0]
+    found = {}
+    for ctas in range(1, PORTABLE_CLUSTER_CTAS + 1):
+        held = ctas * clusters_at_once(handle, launch, (ctas, 1, 1))
+        found[ctas] = ceil(10**_DIGITS * held / multiprocessors) / 10**_DIGITS
+    return found
 
 
 def _figures(card: dict[str, Any]) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import argparse
 import json
 import sys
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 from bench.run import measured_cases
@@ -140,7 +141,7 @@ def add_calibrate_options(parser: argparse.ArgumentParser) -> None:
 
 def calibrate(options: argparse.Namespace) -> int:
     """Run `bench calibrate`: measure unless results are given, fit, and write the card."""
-    from bench.sample.card import card_file, card_of
+    from bench.sample.card import card_file, card_of, cluster_placement, compiled_probe
     from bench.sample.families import families
     from bench.sample.fit import fit, read_samples, summary, write_card
     from lego_mlir.hardware.specs import read_card
@@ -149,7 +150,10 @@ def calibrate(options: argparse.Namespace) -> int:
         files = options.files or [_measured(Path(scratch), options)]
         device = _device(files)
         file = options.output or card_file(device)
-        card_of(device, file)
+        gpu = card_of(device, file)
+        if not options.files and gpu.wgmma_model is not None:
+            placement = cluster_placement(compiled_probe(), gpu.multiprocessors)
+            write_card(file, {"wgmma": replace(gpu.wgmma_model, cluster_placement=placement)})
         fitted = 0
         for family in families():
             if options.only and family.key not in options.only:

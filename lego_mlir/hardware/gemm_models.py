@@ -115,7 +115,7 @@ class WgmmaModel:
             when its stage is free.
         crossing_cost: what a byte costs that both halves of the L2 cache get, as a fraction of a
             byte that device memory moves.
-        reader_us: microseconds in which the L2 cache serves a line to one of the CTAs that read it.
+        reader_us: microseconds in which the L2 cache serves one of several requests for a line.
         step_norm: exponent that joins the limits of a step.
         cluster_step_us: microseconds that a step takes longer for each doubling of the cluster.
         store_us_per_byte: microseconds to store a byte of C.
@@ -133,8 +133,10 @@ class WgmmaModel:
         split_k_us_per_byte: what is added for each byte of accumulators that is exchanged.
         l2_sum_us: microseconds in which slices are added up through the L2 cache.
         l2_sum_us_per_byte: what is added for each byte of accumulators of a CTA.
-        cluster_placement: by the CTAs of a cluster, the fraction of the multiprocessors on which
-            whole clusters can be placed.
+        l2_ordered_sum_us: microseconds in which one CTA adds up slices in their order.
+        l2_ordered_sum_us_per_byte: what is added for each byte of accumulators of all slices.
+        cluster_placement: by the CTAs of a cluster, 1 to 8, the fraction of the multiprocessors on
+            which whole clusters run at the same time.
         power_us_per_flop: microseconds that the power limit allows for an operation, on average.
         memory_bytes_per_us: bytes that device memory moves in a microsecond.
     """
@@ -171,6 +173,8 @@ class WgmmaModel:
     split_k_us_per_byte: float
     l2_sum_us: float
     l2_sum_us_per_byte: float
+    l2_ordered_sum_us: float
+    l2_ordered_sum_us_per_byte: float
     cluster_placement: dict[int, float]
     power_us_per_flop: float
     memory_bytes_per_us: float

@@ -52,6 +52,26 @@ def check_cluster(
     Raises:
         LegoError: the device's multiprocessors have no room for a cluster at one time.
     """
+    if clusters_at_once(kernel, launch, cluster) == 0:
+        raise LegoError(
+            f"kernel '{launch.kernel}' has clusters of {prod(cluster)} CTAs of "
+            f"{prod(launch.block)} threads and {launch.shared_bytes} bytes of dynamic shared "
+            f"memory, and {device} has no room to run one of them",
+            hint="smaller clusters, @lg.kernel(..., cluster=8), or CTAs of fewer warps",
+        )
+
+
+def clusters_at_once(kernel: int, launch: KernelLaunch, cluster: tuple[int, int, int]) -> int:
+    """Return how many clusters the device runs at the same time, if it runs nothing else.
+
+    Args:
+        kernel: the driver's handle.
+        launch: a launch of it, whose own clusters do not count.
+        cluster: the CTAs of a cluster along x, y and z.
+
+    Raises:
+        LegoError: the driver does not say.
+    """
     from cuda.bindings import driver
 
     config = driver.CUlaunchConfig()
@@ -67,10 +87,4 @@ def check_cluster(
         check(function)
         found = driver.cuOccupancyMaxActiveClusters(function[1], config)
         check(found)
-    if found[1] == 0:
-        raise LegoError(
-            f"kernel '{launch.kernel}' has clusters of {prod(cluster)} CTAs of "
-            f"{prod(launch.block)} threads and {launch.shared_bytes} bytes of dynamic shared "
-            f"memory, and {device} has no room to run one of them",
-            hint="smaller clusters, @lg.kernel(..., cluster=8), or CTAs of fewer warps",
-        )
+    return int(found[1])

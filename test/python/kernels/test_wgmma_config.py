@@ -359,6 +359,47 @@ def test_rows_that_are_partly_outside(
     assert work.zero_rows.tolist() == [count]
 
 
+@pytest.mark.parametrize(
+    ("split_k", "clusters", "waves"),
+    [(3, 39, 1), (3, 40, 2), (5, 22, 1), (5, 23, 2), (6, 17, 1), (6, 18, 2), (7, 15, 1)],
+)
+def test_whole_clusters_run_at_the_same_time(split_k: int, clusters: int, waves: int) -> None:
+    """An H200 has 132 multiprocessors, and its driver says that 39 clusters of 3 CTAs fit."""
+    config = WgmmaConfig((64, 8 * split_k, 64), 1, 4, split_k=split_k, one_cta_per_sm=True)
+    problem = Problem(64 * clusters, 8 * split_k, 8192, "f16", "f16")
+    work = work_of(problem, ConfigTable.of([config], 2), GPU)
+    assert work.waves.tolist() == [waves]
+
+
+@pytest.mark.parametrize(
+    ("columns", "b", "swap", "requests"),
+    [
+        (64, "row", False, 16.0),  # a row of B is a line, which 16 tiles of rows read
+        (16, "row", False, 64.0),  # a line has four rows
+        (24, "row", False, 16 * 128 / 48),
+        (24, "row", True, 16 * 128 / 48),
+        (24, "col", False, 16.0),  # rows along k
+    ],
+)
+def test_short_rows_of_a_line_are_asked_for_one_by_one(
+    columns: int, b: str, swap: bool, requests: float
+) -> None:
+    tile = (64, 64, 64)
+    problem = Problem(16 * 64, columns, 512, "f16", "f16", b=b)
+    config = WgmmaConfig(tile, 1, 4, swap_ab=swap)
+    work = work_of(problem, ConfigTable.of([config], 2), GPU)
+    assert work.readers.tolist() == [pytest.approx(requests)]
+
+
+def test_slices_that_one_cta_adds_up_in_order_are_loaded_by_it() -> None:
+    added = WgmmaConfig((64, 32, 64), 1, 4, split_k=3, split_k_through="l2")
+    in_order = replace(added, deterministic=True)
+    work = work_of(Problem(64, 32, 4096, "f16", "f16"), ConfigTable.of([added, in_order], 2), GPU)
+    tile = 64 * 32 * 4
+    assert work.added.tolist() == [tile, 0]
+    assert work.gathered.tolist() == [0, 3 * tile]
+
+
 FAMILIES = {family.key: family for family in families()}
 
 

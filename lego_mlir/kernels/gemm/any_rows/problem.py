@@ -10,6 +10,7 @@ import numpy as np
 from lego_mlir.algebra import Layout, size_symbol
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.frontend import TensorType
+from lego_mlir.hardware.dtypes import ELEMENT_BYTES
 from lego_mlir.hardware.specs import spec_of
 from lego_mlir.hardware.targets import Target
 from lego_mlir.index import Sym
@@ -32,6 +33,7 @@ from lego_mlir.kernels.gemm.planner import (
 from lego_mlir.kernels.gemm.problem import Problem
 from lego_mlir.kernels.gemm.unaligned.remedies import Remedies
 from lego_mlir.kernels.gemm.wgmma.config import WgmmaConfig
+from lego_mlir.kernels.gemm.wgmma.config_table import ConfigTable, shared_bytes_of
 
 ROWS = "M"
 """The name of the rows of A and C in layouts."""
@@ -147,13 +149,27 @@ class AnyRows:
             problem, layouts, self.target, self.schedule, None, self.promote, self._alignment,
             epilogue=self._epilogue,
         ).config  # fmt: skip
-        return config if self.takes(config) else next(self.configs_for(rows))
+        return config if self._fits(config) else next(self.configs_for(rows))
 
     def configs_for(self, rows: int) -> Iterator[GemmConfig]:
         """Return the configs for some rows that serve any, the best first."""
         problem, layouts = self._problem(rows), self._layouts(rows)
         found = ways(problem, layouts, self.target, self._alignment, None, self._epilogue)
-        return filter(self.takes, found)
+        return filter(self._fits, found)
+
+    def _fits(self, config: GemmConfig) -> bool:
+        """Return whether a config computes any number of rows, by threads that store C.
+
+        TMA stores no C whose rows only the launch knows. Consumers that take turns bring whole
+        tiles of it to rows, beside the ring buffer; others bring parts of them.
+        """
+        if not self.takes(config):
+            return False
+        if not isinstance(config, WgmmaConfig) or not config.ping_pong:
+            return True
+        table = ConfigTable.of([config], ELEMENT_BYTES[self.problem.dtype])
+        (needed,) = shared_bytes_of(self.problem, table, stores_by_threads=True)
+        return bool(needed <= self.target.optin_shared_bytes)
 
     def takes(self, config: GemmConfig) -> bool:
         """Return whether a config computes any number of rows.

@@ -16,6 +16,7 @@ from lego_mlir.hardware.dtypes import ELEMENT_BYTES
 from lego_mlir.hardware.limits import (
     CACHE_LINE_BYTES,
     MMA_COLUMNS,
+    PORTABLE_CLUSTER_CTAS,
     WARPGROUP_THREADS,
     WGMMA_K_BYTES,
     WGMMA_ROWS,
@@ -40,7 +41,7 @@ _TILES = (
 _NARROWEST, _ATOM_ROWS = 16, 8
 
 _CLUSTERS = ((1, 1), (2, 1), (1, 2), (4, 1), (1, 4), (2, 2))
-_SPLITS = (2, 4, 8)
+_SPLITS = range(2, PORTABLE_CLUSTER_CTAS + 1)
 
 _MAX_STAGES, _FEW_STAGES = 8, 4
 """Stages of a CTA, at most, and those with which more CTAs lie side by side."""
@@ -92,7 +93,11 @@ def _variants(
         if tile[1] % (MMA_COLUMNS * split_k) == 0:
             yield config(_MAX_STAGES, split_k=split_k), _SINGLE
     for cluster in _FEW_CLUSTERS:  # the number of slices follows from the tiles
-        yield config(_MAX_STAGES, cluster, split_k=2, split_k_through="l2"), _L2_SLICES
+        for deterministic in (False, True):
+            sliced = config(
+                _MAX_STAGES, cluster, split_k=2, split_k_through="l2", deterministic=deterministic
+            )
+            yield sliced, _L2_SLICES
 
 
 def candidates(
@@ -196,6 +201,7 @@ def config_of(table: ConfigTable, row: int, problem: Problem, raster_group: int)
         bool(t.swap[row]),
         split_k=int(t.split_k[row]),
         split_k_through="l2" if t.through_l2[row] else "cluster",
+        deterministic=bool(t.deterministic[row]),
         ping_pong=bool(t.ping_pong[row]),
     )
 

@@ -14,6 +14,7 @@ from lego_mlir.hardware.limits import (
     KIB,
     L2_PROMOTIONS,
     MMA_COLUMNS,
+    PORTABLE_CLUSTER_CTAS,
     WARPGROUP_THREADS,
     WGMMA_COLUMNS,
     WGMMA_INTEGER_COLUMNS,
@@ -32,9 +33,6 @@ from lego_mlir.kernels.gemm.wgmma import registers
 
 _ONE_CTA_BYTES = 117 * KIB
 """Shared memory of a CTA that has a multiprocessor to itself: more than half of its 228 KiB."""
-
-_MAX_CLUSTER_SLICES = 8
-"""The CTAs of a cluster that every GPU with clusters takes (PTX ISA, cluster_dim)."""
 
 _BARRIER_BYTES = 1024
 """Shared memory for the ring buffer's barriers, and for aligning what follows them."""
@@ -271,9 +269,9 @@ class WgmmaConfig(GemmConfig):
             )
 
     def _check_cluster_slices(self) -> None:
-        if self.split_k > _MAX_CLUSTER_SLICES:
+        if self.split_k > PORTABLE_CLUSTER_CTAS:
             raise LegoError(
-                f"{self}: split_k is at most {_MAX_CLUSTER_SLICES}, the CTAs of a cluster",
+                f"{self}: split_k is at most {PORTABLE_CLUSTER_CTAS}, the CTAs of a cluster",
                 hint="any number with split_k_through='l2'",
             )
         if self.cluster != (1, 1):

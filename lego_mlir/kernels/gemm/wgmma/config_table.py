@@ -52,6 +52,7 @@ class ConfigTable:
     swap: Numbers
     split_k: Numbers
     through_l2: Numbers
+    deterministic: Numbers
     ping_pong: Numbers
 
     @staticmethod
@@ -70,6 +71,7 @@ class ConfigTable:
                 c.swap_ab,
                 c.split_k,
                 c.sums_through_l2,
+                c.sums_through_l2 and c.deterministic,
                 c.ping_pong,
             )
             for c in configs

@@ -10,10 +10,12 @@ fewer, of each row of A and of each column of B. It takes about as long as the s
   row whose pitch is no multiple of a line touches two, and segments narrower than a line cost
   nearly as much as one,
 - the port of a multiprocessor to the L2 cache,
-- the part of the L2 cache that has a line which many CTAs read: it serves one after the other,
+- the part of the L2 cache that has a line which many CTAs read: it serves one request after the
+  other, and of rows shorter than a line each CTA has several,
 - device memory, from which every byte of A and B is read once, and brought to both halves of the
   cache if CTAs read it that share no multicast,
-- the latency of a copy, which begins when a stage has been multiplied, divided by the stages.
+- the latency of a copy, which begins when a stage has been multiplied, divided by the stages but
+  one: a stage is free when the next step is under way.
 
 CTAs that lie side by side on a multiprocessor share the first, the second and the fourth. After its
 last step a tile is stored, unless the epilogue overlaps the next main loop. Long launches are
@@ -123,8 +125,9 @@ def times_of(work: Work, model: WgmmaModel) -> Times:
     time = time + np.where(w.cluster > 1, x.cluster_us, 0.0)
     parts = x.split_k_us + x.split_k_us_per_doubling * np.log2(w.split_k)
     parts = parts + x.split_k_us_per_byte * w.reduced
-    through_l2 = x.l2_sum_us + x.l2_sum_us_per_byte * w.added
-    parts = np.where(w.added > 0, through_l2, parts)
+    parts = np.where(w.added > 0, x.l2_sum_us + x.l2_sum_us_per_byte * w.added, parts)
+    in_order = x.l2_ordered_sum_us + x.l2_ordered_sum_us_per_byte * w.gathered
+    parts = np.where(w.gathered > 0, in_order, parts)
     time = time + np.where(w.split_k > 1, parts, 0.0)
     power = w.flops * x.power_us_per_flop + x.launch_us
     memory = w.bytes / x.memory_bytes_per_us + x.launch_us

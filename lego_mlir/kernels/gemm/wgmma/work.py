@@ -37,7 +37,7 @@ class Work:
         half_lines: requests of 64 bytes.
         quarter_lines: requests of 32 bytes.
         straddling: lines that are touched besides, by rows whose pitch is no multiple of a line.
-        readers: CTAs or clusters that read the same line of A, or of B if those are more.
+        readers: requests of CTAs or clusters for the same line of A, or of B if those are more.
         zeros: segments of 16 bytes that a step fills with zeros, because they are outside of rows
             of A or B that go along m or n.
         zero_rows: rows of a step that are partly such zeros, in a tile at the edge; the launch
@@ -60,7 +60,8 @@ class Work:
         cluster: CTAs of a cluster without split-K.
         split_k: split-K slices.
         reduced: bytes of accumulators that a CTA of a cluster exchanges to add up its slices.
-        added: bytes of accumulators that a CTA adds up through the L2 cache.
+        added: bytes of accumulators that each CTA adds to a tile's in the L2 cache.
+        gathered: bytes of accumulators that one CTA loads from there to add them in order.
         flops: operations of all CTAs, those on the empty parts of tiles too.
         bytes: bytes of the matrices.
     """
@@ -94,6 +95,7 @@ class Work:
     split_k: Numbers
     reduced: Numbers
     added: Numbers
+    gathered: Numbers
     flops: Numbers
     bytes: Numbers
 
@@ -140,16 +142,19 @@ def work_of(problem: Problem, table: ConfigTable, gpu: GpuSpec) -> Work:
     width = width * out
     tile_bytes = t.m * t.n / t.split_in_cluster
     operand_bytes = (problem.m + problem.n) * problem.k * size * problem.batch
+    rows_in_line = _rows_in_line(problem)
     # Clusters that read the same rows of A, and those that read the same columns of B.
     together = busy / t.split_k
     readers = (
         np.maximum(1.0, np.minimum(together, across) / t.across),
         np.maximum(1.0, np.minimum(together, down) / t.down),
     )
+    rows_of_line = np.where(swap, *(np.array([x]).T for x in (rows_in_line[::-1], rows_in_line)))
     in_both_halves = (
         extent * (1 - 0.5 ** (r - 1)) for extent, r in zip((rows, columns), readers, strict=True)
     )
     crossing = sum(in_both_halves) * problem.k * size * problem.batch
+    accumulator_bytes = t.m * t.n * ELEMENT_BYTES["f32"]
     flops = 2.0 * t.m * t.n * problem.k * tiles * size / 2
     return Work(
         flop_bytes=t.m * t.n * t.k_bytes,
@@ -159,7 +164,7 @@ def work_of(problem: Problem, table: ConfigTable, gpu: GpuSpec) -> Work:
         half_lines=lines[1],
         quarter_lines=lines[2],
         straddling=lines[3],
-        readers=np.maximum(*readers),
+        readers=np.maximum(*(r * rows for r, rows in zip(readers, rows_of_line, strict=True))),
         zeros=lines[4],
         zero_rows=lines[6] * (waves <= 1),
         last_zeros=lines[5],
@@ -171,7 +176,7 @@ def work_of(problem: Problem, table: ConfigTable, gpu: GpuSpec) -> Work:
         fresh=operand_bytes / (ctas * steps),
         crossing=crossing / (ctas * steps),
         blocked=np.clip((busy + ctas - slots) / ctas, 0.0, 1.0),
-        waited=np.maximum(0.0, 1 / t.stages - 1 / steps),
+        waited=np.where(steps > t.stages, 1 / (t.stages - 1) - 1 / steps, 0.0),
         steps=steps,
         waves=waves,
         stored=tile_bytes * out,
@@ -182,7 +187,8 @@ def work_of(problem: Problem, table: ConfigTable, gpu: GpuSpec) -> Work:
         cluster=t.down * t.across,
         split_k=t.split_k,
         reduced=tile_bytes * (t.split_in_cluster - 1) * ELEMENT_BYTES["f32"],
-        added=t.m * t.n * ELEMENT_BYTES["f32"] * t.through_l2,
+        added=accumulator_bytes * t.through_l2 * (1 - t.deterministic),
+        gathered=accumulator_bytes * t.split_k * t.deterministic,
         flops=flops,
         bytes=np.full(len(t), operand_bytes + problem.m * problem.n * out * float(problem.batch)),
     )
@@ -223,6 +229,17 @@ def _requests(problem: Problem, m: Numbers, n: Numbers, t: ConfigTable) -> list[
         if is_straddling:
             found[3] += segments * width / CACHE_LINE_BYTES
     return found
+
+
+def _rows_in_line(problem: Problem) -> tuple[float, float]:
+    """Return the rows of A, and those of B, that a line holds: copies ask for each by itself."""
+    size = ELEMENT_BYTES[problem.dtype]
+    pitches = (
+        problem.k if problem.a == "row" else problem.m,
+        problem.k if problem.b == "col" else problem.n,
+    )
+    a, b = (max(1.0, CACHE_LINE_BYTES / (pitch * size)) for pitch in pitches)
+    return a, b
 
 
 def model_of(gpu: GpuSpec) -> WgmmaModel:
