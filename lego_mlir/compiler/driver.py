@@ -51,7 +51,7 @@ from lego_mlir.mlir.modules import clone_module, keep_launches, operations_in
 from lego_mlir.mlir.tile_ir.explanation import explain_tiles
 from lego_mlir.mlir.tile_ir.kernels import tile_kernels
 from lego_mlir.mlir.tile_ir.step_check import StepCheck
-from lego_mlir.mlir.to_nvvm.shared_memory import TargetMemory, check_static_shared, fit_shared
+from lego_mlir.mlir.to_nvvm.shared_memory import TargetMemory, check_static_shared
 from lego_mlir.mlir.updates.update_checks import check_updates
 from lego_mlir.sources import Sources
 from lego_mlir.timing import timed
@@ -233,11 +233,10 @@ class Compilation:
         """The module with one gpu.module in the nvvm and llvm dialects."""
         module = self._clone(self.scheduled)
         run = partial(self._run, "nvvm", module)
+        options = self.options
         lower_to_nvvm(
-            module, self.source, self.options.target, exact=self.options.exact_math, run=run
+            module, self.source, options.target, self._memory, exact=options.exact_math, run=run
         )
-        with self.context:
-            fit_shared(module, self._memory, self.source)
         return module
 
     @cached_property

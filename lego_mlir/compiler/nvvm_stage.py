@@ -20,17 +20,24 @@ from lego_mlir.mlir.context import Source, mlir_errors
 from lego_mlir.mlir.launch_sizes.pass_sizes import pass_sizes
 from lego_mlir.mlir.lowering import atomics
 from lego_mlir.mlir.lowering.buffers import align_shared
-from lego_mlir.mlir.modules import merge_gpu_modules, operations_in
+from lego_mlir.mlir.modules import functions_in, merge_gpu_modules, operations_in
 from lego_mlir.mlir.to_nvvm.contractions import contract_products
 from lego_mlir.mlir.to_nvvm.divisions import DIVISIONS, divide_by_approximation, is_exact
 from lego_mlir.mlir.to_nvvm.fp8_casts import lower_short_floats
 from lego_mlir.mlir.to_nvvm.integer_divisions import guard_divisions
 from lego_mlir.mlir.to_nvvm.lower_reduce import lower_reductions
 from lego_mlir.mlir.to_nvvm.math_library import define_mathematics, has_extremes, keep_extremes
+from lego_mlir.mlir.to_nvvm.shared_memory import TargetMemory, fit_shared
 
 
 def lower_to_nvvm(
-    module: Any, source: Source, target: Target, *, exact: bool, run: Callable[..., None]
+    module: Any,
+    source: Source,
+    target: Target,
+    memory: TargetMemory,
+    *,
+    exact: bool,
+    run: Callable[..., None],
 ) -> None:
     """Lower the kernels of a scheduled module, in place.
 
@@ -38,12 +45,13 @@ def lower_to_nvvm(
         module: kernels as bodies of gpu.launch, or in modules of their own.
         source: what errors point into.
         target: decides between instructions.
+        memory: the shared memory of the target.
         exact: round quotients and functions exactly, whatever the module says.
         run: runs MLIR's pipeline of this stage on the module, with values of its parameters.
 
     Raises:
         LegoError: the target lacks an instruction, or NVVM a type; or a launch asks for more CTAs
-            than a multiprocessor holds.
+            than a multiprocessor holds, or for more shared memory than a CTA may have.
     """
     context = module.context
     with context, mlir_errors(source):
@@ -83,4 +91,6 @@ def lower_to_nvvm(
         if divides:
             divide_by_approximation(module)
         align_shared(module)
-        set_kernel_attributes(module, of_launches)
+        functions = functions_in(module)
+        set_kernel_attributes(module, functions, of_launches)
+        fit_shared(module, functions, memory, source)

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Collection, Iterator
-from typing import Any
+from typing import Any, TypeAlias
 
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
+
+Functions: TypeAlias = dict[str, tuple[Any, dict[str, list[Any]]]]
+"""Functions by their names, each with the operations inside of it by theirs."""
 
 
 def clone_module(module: Any) -> Any:
@@ -108,6 +111,18 @@ def symbols_in(module: Any) -> Iterator[Any]:
         if container.operation.name == "gpu.module":
             inside = container.operation.regions[0].blocks[0].operations
             yield from [op.operation for op in inside]
+
+
+def functions_in(module: Any) -> Functions:
+    """Return the functions of a module's one gpu.module, in the llvm dialect, as they are now."""
+    found: Functions = {}
+    for function in symbols_in(module):
+        if function.name == "llvm.func":
+            inside: dict[str, list[Any]] = {}
+            for op in operations_in(function):
+                inside.setdefault(op.name, []).append(op)
+            found[function.attributes["sym_name"].value] = function, inside
+    return found
 
 
 def merge_gpu_modules(module: Any) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 from lego_mlir.hardware.limits import TENSOR_MAP_ALIGNMENT, TENSOR_MAP_BYTES
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
-from lego_mlir.mlir.modules import launches_in, named_attributes, operations_in, symbols_in
+from lego_mlir.mlir.modules import Functions, launches_in, named_attributes
 
 _ANNOTATION = "llvm.loop_annotation"
 
@@ -30,49 +30,43 @@ def launch_attributes(operations: Sequence[Any]) -> list[dict[str, Any]]:
     ]
 
 
-def set_kernel_attributes(module: Any, attributes_of_launches: Sequence[dict[str, Any]]) -> None:
+def set_kernel_attributes(
+    module: Any, functions: Functions, attributes_of_launches: Sequence[dict[str, Any]]
+) -> None:
     """Give a module's kernels, in the llvm dialect, the attributes that their launches ask for.
 
     Args:
         module: after outlining and lowering.
+        functions: those of its gpu.module, from `functions_in`.
         attributes_of_launches: those of each launch, from `launch_attributes`.
     """
-    entries = {
-        (op.parent.attributes["sym_name"].value, op.attributes["sym_name"].value): op
-        for op in symbols_in(module)
-        if op.name == "llvm.func"
-    }
-    names_in: dict[Any, set[str]] = {}
-    for path, entry in entries.items():
-        inside = list(operations_in(entry))
-        names_in[path] = {op.name for op in inside}
-        for op in inside:
-            if op.name in ("llvm.br", "llvm.cond_br") and _ANNOTATION in op.attributes:
+    for _, inside in functions.values():
+        for op in (*inside.get("llvm.br", ()), *inside.get("llvm.cond_br", ())):
+            if _ANNOTATION in op.attributes:
                 # cf.br keeps the annotation of its loop, but not under the name LLVM expects.
                 op.attributes["loop_annotation"] = op.attributes[_ANNOTATION]
                 del op.attributes[_ANNOTATION]
     launches = launches_in(module)
     # If the user's pass pipeline leaves no kernels here, the next stage reports that.
     for launch, attributes in zip(launches, attributes_of_launches, strict=False):
-        path = tuple(launch.attributes["kernel"].value)
-        entry = entries.get(path)
-        if entry is None:
+        *_, name = launch.attributes["kernel"].value
+        if name not in functions:
             continue
+        entry, inside = functions[name]
         segments = list(launch.attributes["operandSegmentSizes"])
         first = sum(segments[:11])
         for number, value in enumerate(list(launch.operands)[first : first + segments[11]]):
-            name = None if isinstance(value, ir.BlockArgument) else value.owner.name
-            if name in (dialect.TENSOR_MAP, dialect.TENSOR_MAPS):
-                count = 1 if name == dialect.TENSOR_MAP else len(value.owner.operands)
+            made_by = None if isinstance(value, ir.BlockArgument) else value.owner.name
+            if made_by in (dialect.TENSOR_MAP, dialect.TENSOR_MAPS):
+                count = 1 if made_by == dialect.TENSOR_MAP else len(value.owner.operands)
                 _pass_by_value(entry, number, count)
         if dialect.PDL in attributes:
             launch.attributes[dialect.PDL] = attributes[dialect.PDL]
-        names = names_in[path]
-        if "nvvm.wgmma.fence.aligned" in names:
+        if "nvvm.wgmma.fence.aligned" in inside:
             # Beside a jump table ptxas serializes wgmma (C7509, "extern calls").
             entry.attributes["passthrough"] = ir.ArrayAttr.get([_without_jump_tables()])
         ctas = attributes.get(dialect.CTAS_PER_SM)
-        if ctas is not None or "nvvm.setmaxregister" in names:
+        if ctas is not None or "nvvm.setmaxregister" in inside:
             # Without a bound on the blocks of a multiprocessor ptxas ignores the latter (C7508).
             i32 = ir.IntegerType.get_signless(32)
             count = 1 if ctas is None else ir.IntegerAttr(ctas).value

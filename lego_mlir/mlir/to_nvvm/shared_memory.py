@@ -26,7 +26,13 @@ from lego_mlir.diagnostics import LegoError
 from lego_mlir.mlir.bindings import arith, ir
 from lego_mlir.mlir.context import Source
 from lego_mlir.mlir.lowering.buffers import DYNAMIC_ALIGNMENT, dynamic_type
-from lego_mlir.mlir.modules import launches_in, named_attributes, operations_in, symbols_in
+from lego_mlir.mlir.modules import (
+    Functions,
+    functions_in,
+    launches_in,
+    named_attributes,
+    symbols_in,
+)
 
 LEAST_ALIGNMENT = 128
 """Bytes: the banks once, so that what a layout says of them is true of the addresses."""
@@ -99,11 +105,12 @@ def with_dynamic_size(launch: Any, size: int) -> Any:
     return made
 
 
-def fit_shared(module: Any, memory: TargetMemory, source: Source) -> None:
+def fit_shared(module: Any, functions: Functions, memory: TargetMemory, source: Source) -> None:
     """Make the shared memory of kernels dynamic where it is more than they may declare.
 
     Args:
         module: with one gpu.module in the llvm dialect, changed in place.
+        functions: those of its gpu.module, from `functions_in`.
         memory: of the target.
         source: the module's text, in which errors are shown.
 
@@ -115,7 +122,7 @@ def fit_shared(module: Any, memory: TargetMemory, source: Source) -> None:
     dynamic_sizes = [_known_size(launch) for launch in launches]
     if sum(sizes.values()) <= memory.static and max([0, *map(int, dynamic_sizes)]) <= memory.static:
         return
-    kernels, addresses = _kernels(module, sizes, launches)
+    kernels, addresses = _kernels(module, functions, sizes, launches)
     for kernel in kernels:
         kernel.check(memory, source)
     large = [k for k in kernels if k.static > memory.static and not k.is_open]
@@ -140,7 +147,7 @@ def check_static_shared(module: Any, memory: TargetMemory, source: Source) -> No
     if sum(sizes.values()) <= memory.static:
         return
     launches = launches_in(module)
-    kernels, _ = _kernels(module, sizes, launches)
+    kernels, _ = _kernels(module, functions_in(module), sizes, launches)
     for kernel in kernels:
         if kernel.static > memory.static:
             raise source.error(
@@ -283,27 +290,23 @@ def _ensure_dynamic(module: Any) -> None:
 
 
 def _kernels(
-    module: Any, sizes: Mapping[str, int], launches: Sequence[Any]
+    module: Any, functions: Functions, sizes: Mapping[str, int], launches: Sequence[Any]
 ) -> tuple[list[_Kernel], list[Any]]:
     """Return the kernels of a module, with the variables that they and what they call name.
 
     Beside them the operations that take addresses of variables.
     """
-    functions = {_name(op): op for op in symbols_in(module) if op.name == "llvm.func"}
     shared = {_name(op) for op in symbols_in(module) if _is_shared(op)}
     named: dict[str, set[str]] = {}
     called: dict[str, set[str]] = {}
     addresses: list[Any] = []
-    for name, op in functions.items():
-        inner = [(o, o.name) for o in operations_in(op)]
-        own_addresses = [o for o, kind in inner if kind == _ADDRESS_OF]
+    for name, (_, inside) in functions.items():
+        own_addresses = inside.get(_ADDRESS_OF, [])
         named[name] = {v for o in own_addresses if (v := _variable(o)) in shared}
-        called[name] = {
-            c for o, kind in inner if kind == "llvm.call" and (c := _callee(o)) in functions
-        }
+        called[name] = functions.keys() & set(map(_callee, inside.get("llvm.call", ())))
         addresses += own_addresses
     found = []
-    for name, op in functions.items():
+    for name, (op, _) in functions.items():
         if "nvvm.kernel" not in op.attributes:
             continue
         reached = set(_reached(name, called))

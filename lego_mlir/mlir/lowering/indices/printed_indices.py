@@ -111,10 +111,10 @@ class PrintedIndices:
 
     def check_given(self, ops: Iterable[tuple[str, Any]]) -> None:
         """Check the width of every index that operations, with their names, had before printing."""
-        values: set[Any] = set()
+        values: set[Any] = set()  # what none of them uses is removed
         for name, op in ops:
             if name not in _OF_FLOATS and not name.startswith(_WITHOUT_INDICES):
-                values.update(op.operands, op.results)
+                values.update(op.operands)
         index = ir.IndexType.get()
         indices = {self._reader.read(value) for value in values if value.type == index}
         self.fit_32_bits = self.fit_32_bits and all(map(_fits, indices))

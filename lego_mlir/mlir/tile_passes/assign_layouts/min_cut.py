@@ -31,12 +31,7 @@ class Cuts:
 
     def sink_side(self) -> set[NodeName]:
         """Return the nodes on the sink's side of a minimum cut: the fewest of all minimum cuts."""
-        while SINK in (distance := self._distances()):
-            # What is further along the shortest paths; a node is left when nothing flows on.
-            onward = {
-                at: [head for head in self._left[at] if distance.get(head, 0) == steps + 1]
-                for at, steps in distance.items()
-            }
+        while SINK in (onward := self._onward()):
             while path := self._path(onward):
                 flow = min(self._left[a][b] for a, b in path)
                 for a, b in path:
@@ -44,17 +39,22 @@ class Cuts:
                     self._left[b][a] += flow
         return self._reaching()
 
-    def _distances(self) -> dict[NodeName, int]:
-        """Return how many edges from the source nodes are to which more can flow."""
-        found: dict[NodeName, int] = {SOURCE: 0}
+    def _onward(self) -> dict[NodeName, list[NodeName]]:
+        """Return the nodes to which more can flow, with the next ones along the shortest paths."""
+        distance: dict[NodeName, int] = {SOURCE: 0}
+        onward: dict[NodeName, list[NodeName]] = {}
         queue: deque[NodeName] = deque([SOURCE])
         while queue:
             at = queue.popleft()
+            further, heads = distance[at] + 1, onward.setdefault(at, [])
             for head, capacity in self._left[at].items():
-                if capacity > 0 and head not in found:
-                    found[head] = found[at] + 1
-                    queue.append(head)
-        return found
+                if capacity > 0:
+                    if head not in distance:
+                        distance[head] = further
+                        queue.append(head)
+                    if distance[head] == further:
+                        heads.append(head)
+        return onward
 
     def _path(self, onward: dict[NodeName, list[NodeName]]) -> list[tuple[NodeName, NodeName]]:
         """Return the edges of a path to the sink, by `onward`; none if there is no such path.
