@@ -127,7 +127,7 @@ class TensorValue:
         attributes = self._attributes(piece, exclusive=self._is_exclusive)
         dialect.store(stored.ssa, self._memref, indices, attributes, self._trace.here())
 
-    def tile(self, *sizes: int) -> memory.TileGrid:
+    def tile(self, *sizes: int, step: int | Sequence[int] | None = None) -> memory.TileGrid:
         """Return the last dimensions as a grid of tiles: `x.tile(128, 64)[m, k]` is one of them.
 
         Elements of a tile past the end of the tensor are invalid: reductions and dots ignore them,
@@ -135,11 +135,15 @@ class TensorValue:
 
         Args:
             sizes: of a tile along the last dimensions; dimensions before them have an index.
+            step: elements from where one tile begins to where the next does, a number for each
+                size: `x.tile(128, step=8)[k]` has the elements from 8 * k on. By default tiles
+                neither overlap nor leave gaps.
 
         Raises:
             LegoError: they are no positive integers, or more than the tensor has dimensions.
         """
-        return memory.TileGrid(self, sizes)
+        steps = (step,) if isinstance(step, int) else step
+        return memory.TileGrid(self, sizes, steps=steps)
 
     def update(self, kind: str, index: Any, value: Any) -> Value | None:
         """Update an element atomically; the value before, `None` in kernels on tiles.
@@ -276,11 +280,18 @@ class TensorValue:
             return self._with(layout=layout)
         return self.view(layout)  # further sizes that the launch knows
 
+    @property
+    def is_exclusive(self) -> bool:
+        """Whether the kernel promises that no two threads update one element."""
+        return self._is_exclusive
+
     def exclusive(self) -> TensorValue:
         """Return the same tensor, with the promise that no two threads update one element.
 
         `t.exclusive()[i] += v` is then right where the compiler cannot see it. Without the promise
         that is an error; where several threads do have the same element, use `lg.atomic_add`.
+        Tiles that are stored then need no barriers between them, even if they overlap where their
+        elements are invalid.
         """
         return self._with(is_exclusive=True)
 

@@ -74,13 +74,13 @@ class TilePlace:
         unsigned = is_unsigned(tensor.dtype)
         tile = spread(value, self.shape, mlir_element(tensor.dtype), trace, unsigned=unsigned)
         tile = restricted(tile, self._ends())
-        operands, attributes = self._access()
+        operands, attributes = self._access(exclusive=tensor.is_exclusive)
         dialect.store(tile.ssa, tensor.memref, operands, attributes, trace.here())
 
-    def _access(self) -> tuple[list[Any], dict[str, Any]]:
+    def _access(self, **units: bool) -> tuple[list[Any], dict[str, Any]]:
         trace = self.tensor.trace
         operands = [as_index(i, trace).ssa for i in self.origin]
-        attributes = dialect.access_attributes(self.tensor.layout_attribute, self.dims)
+        attributes = dialect.access_attributes(self.tensor.layout_attribute, self.dims, **units)
         return operands + self.tensor.size_operands, attributes
 
     def _ends(self) -> tuple[int | None, ...]:
@@ -98,11 +98,20 @@ class TilePlace:
 
 
 class TileGrid:
-    """A tensor as a grid of tiles: `x.tile(128, 64)[m, k]` is tile (m, k), padded at the edges."""
+    """A tensor as a grid of tiles: `x.tile(128, 64)[m, k]` is tile (m, k), padded at the edges.
 
-    __slots__ = ("_layout", "_sizes", "_tensor")
+    Tiles begin every `step` elements, which are as many as they have, unless they overlap.
+    """
 
-    def __init__(self, tensor: TensorValue, sizes: Sequence[int], layout: Any = None) -> None:
+    __slots__ = ("_layout", "_sizes", "_steps", "_tensor")
+
+    def __init__(
+        self,
+        tensor: TensorValue,
+        sizes: Sequence[int],
+        layout: Any = None,
+        steps: Sequence[int] | None = None,
+    ) -> None:
         trace, whole = tensor.trace, tensor.dims
         warps_of(trace, "x.tile()")
         sizes = [python_integers(n) for n in sizes]
@@ -116,6 +125,13 @@ class TileGrid:
         self._tensor = tensor
         self._sizes = tuple(sizes)
         self._layout = layout
+        self._steps = self._sizes if steps is None else tuple(map(python_integers, steps))
+        if len(self._steps) != len(sizes) or not all(map(is_size, self._steps)):
+            raise trace.error(
+                f"the tiles of tensor '{tensor.name}' have the sizes {self._sizes}, and begin "
+                f"every {self._steps} elements: a positive integer for each size",
+                hint="x.tile(128, step=8), x.tile(64, 128, step=(64, 8))",
+            )
 
     def placed(self, layout: Any) -> TileGrid:
         """Return the same grid, whose tiles threads load as a distributed layout says.
@@ -123,7 +139,7 @@ class TileGrid:
         Args:
             layout: as `convert` takes it.
         """
-        return TileGrid(self._tensor, self._sizes, layout)
+        return TileGrid(self._tensor, self._sizes, layout, self._steps)
 
     @property
     def shape(self) -> tuple[int | Value, ...]:
@@ -134,7 +150,7 @@ class TileGrid:
     def _counts(self) -> tuple[Int, ...]:
         whole = self._tensor.dims
         lead = len(whole) - len(self._sizes)
-        counts = (ceildiv(n, t) for n, t in zip(whole[lead:], self._sizes, strict=True))
+        counts = (ceildiv(n, t) for n, t in zip(whole[lead:], self._steps, strict=True))
         return (*whole[:lead], *counts)
 
     def __repr__(self) -> str:
@@ -160,7 +176,7 @@ class TileGrid:
         lead = len(counts) - len(self._sizes)
         origin = [
             as_index(i, tensor.trace) * n if n > 1 and not isinstance(i, int) else i * n
-            for i, n in zip(at[lead:], self._sizes, strict=True)
+            for i, n in zip(at[lead:], self._steps, strict=True)
         ]
         dims = tuple(range(lead, len(counts)))
         return TilePlace(tensor, (*at[:lead], *origin), dims, self._sizes, layout=self._layout)

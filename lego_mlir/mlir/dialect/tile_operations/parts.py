@@ -15,6 +15,7 @@ from lego_mlir.mlir.dialect.tile_operations.names import (
     COPY_BOX,
     COPY_PARTS,
     END_READS,
+    EXCLUSIVE,
     IN_BOUNDS,
     KIND,
     LAYOUT,
@@ -78,10 +79,12 @@ def store_parts(
     in_bounds: bool = False,
     scatter: int | None = None,
     by: str | None = None,
+    exclusive: bool = False,
 ) -> None:
     """Build a store of the elements of a tile that one thread holds; arguments as `load_parts`.
 
-    `scatter` is the number of the lego.scatter that it is a part of; `by` makes it atomic updates.
+    `scatter` is the number of the lego.scatter that it is a part of; `by` makes it atomic updates;
+    `exclusive` promises that no two threads have the same element.
     """
     segments = [1, len(index), len(parts), len(mask)]
     attributes = _parts_attributes(layout, registers, segments)
@@ -91,6 +94,8 @@ def store_parts(
         attributes[SCATTER_NUMBER] = i64(scatter)
     if by is not None:
         attributes[KIND] = ir.StringAttr.get(by)
+    if exclusive:
+        attributes[EXCLUSIVE] = ir.UnitAttr.get()
     build(STORE_PARTS, [], [buffer, *index, *parts, *mask], attributes, None)
 
 

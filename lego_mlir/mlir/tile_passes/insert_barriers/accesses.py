@@ -132,8 +132,8 @@ class Accesses:
                 if any(region.meets(other) for other in written):
                     reads, writes = _direction(op, region)
                     known = self._elements(op, root, region) if len(regions) == 1 else None
-                    is_sent = root in sent
-                    access = Access(op, region, reads, writes, _is_atomic(op), is_sent, known)
+                    kinds = _is_atomic(op), dialect.EXCLUSIVE in op.attributes, root in sent
+                    access = Access(op, region, reads, writes, *kinds, known)
                     self._found.setdefault(op, []).append(access)
 
     # Memory.

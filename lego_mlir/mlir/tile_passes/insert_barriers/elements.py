@@ -8,7 +8,7 @@ which threads meet.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence, Set
+from collections.abc import Hashable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from enum import IntEnum
 from itertools import product
@@ -87,11 +87,16 @@ class Elements:
         several = first[:, None] + np.arange(self.unit // unit)
         return several.reshape(-1), np.repeat(threads, self.unit // unit)
 
-    def ranks(self, extents: Sequence[int]) -> tuple[Ints, Ints]:
-        """Return the elements as numbers, row-major in a box, and each one's thread."""
+    def ranks(self, begin: Sequence[int], extents: Sequence[int]) -> tuple[Ints, Ints]:
+        """Return the elements as numbers, row-major in a box, and each one's thread.
+
+        Args:
+            begin: the index of the origin in the box.
+            extents: of the box.
+        """
         rank = np.zeros(self.local[0].shape, np.int64)
-        for x, n in zip(self.local, extents, strict=True):
-            rank = rank * n + x
+        for x, first, n in zip(self.local, begin, extents, strict=True):
+            rank = rank * n + x + first
         threads = np.broadcast_to(np.arange(len(rank))[:, None], rank.shape)
         return rank[self.active].reshape(-1), threads[self.active].reshape(-1)
 
@@ -189,18 +194,37 @@ class Meetings:
             return self._known[key]
         if (a.layout, a.sizes, a.unit, a.start) != (b.layout, b.sizes, b.unit, b.start):
             return Meeting.CLUSTER
-        ends = [max(int(x.max()), int(y.max())) + 1 for x, y in zip(a.local, b.local, strict=True)]
-        same = same_time and a.origin == b.origin
-        if not same and not all(
-            polynomial.divides(n, x) and polynomial.divides(n, y)
-            for n, x, y in zip(ends, a.origin, b.origin, strict=True)
-        ):
-            return Meeting.CLUSTER
-        # Tiles at multiples of their size are the same or disjoint.
-        key = a.pattern, b.pattern
+        apart = _distance(a, b) if same_time else None
+        if apart is None:
+            ends = [max(int(x.max()), int(y.max())) + 1 for x, y in _pairs(a.local, b.local)]
+            if not all(
+                polynomial.divides(n, x) and polynomial.divides(n, y)
+                for n, x, y in zip(ends, a.origin, b.origin, strict=True)
+            ):
+                return Meeting.CLUSTER
+            # Tiles at multiples of their size are the same or disjoint.
+            apart = (0,) * len(ends)
+        key = a.pattern, b.pattern, apart
         if key not in self._known:
-            self._known[key] = _of_threads(a.ranks(ends), b.ranks(ends), *groups)
+            begins = [max(0, -n) for n in apart], [max(0, n) for n in apart]
+            ends = [
+                max(int(x.max()) + i, int(y.max()) + j) + 1
+                for (x, y), i, j in zip(_pairs(a.local, b.local), *begins, strict=True)
+            ]
+            x, y = a.ranks(begins[0], ends), b.ranks(begins[1], ends)
+            self._known[key] = _of_threads(x, y, *groups)
         return self._known[key]
+
+
+def _distance(a: Elements, b: Elements) -> tuple[int, ...] | None:
+    """Return how far the second origin is behind the first; `None` if that is no number."""
+    found = [construct.sub(y, x) for x, y in zip(a.origin, b.origin, strict=True)]
+    known = tuple(n for n in found if isinstance(n, int))
+    return known if len(known) == len(found) else None
+
+
+def _pairs(a: Sequence[Ints], b: Sequence[Ints]) -> Iterator[tuple[Ints, Ints]]:
+    return zip(a, b, strict=True)
 
 
 def _of_threads(

@@ -55,6 +55,7 @@ class Access:
         reads: whether it reads there.
         writes: whether it writes there.
         is_atomic: whether what it does is atomic.
+        is_exclusive: whether the kernel promises that no other thread stores the same elements.
         is_sent: whether it goes to the shared memory of CTAs of the cluster, or is what they sent:
             the exchange's own barrier lets it be read (`lower_tiles.conversions.clusters`).
         elements: which elements its threads access; `None` if that is unknown.
@@ -65,12 +66,15 @@ class Access:
     reads: bool
     writes: bool
     is_atomic: bool
+    is_exclusive: bool
     is_sent: bool
     elements: Elements | None
 
     def conflicts(self, other: Access) -> bool:
         """Return whether the order of the two matters, if they access the same bytes."""
         if self.is_atomic and other.is_atomic:
+            return False
+        if self.is_exclusive and other.is_exclusive and self.region.buffer == other.region.buffer:
             return False
         if self.region.is_ordered and self.region.buffer == other.region.buffer:
             return False

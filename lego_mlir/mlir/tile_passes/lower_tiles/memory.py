@@ -93,6 +93,7 @@ def lower_store(op: Any, tile: Fragment, mask: Fragment | None, threads: Threads
             registers,
             masks,
             by=tiles.kind_of(op) if tiles.KIND in op.attributes else None,
+            exclusive=dialect.EXCLUSIVE in op.attributes,
         )
 
 

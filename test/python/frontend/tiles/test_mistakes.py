@@ -75,6 +75,8 @@ MISTAKES: list[tuple[Use, str, str]] = [
     (lambda x, h: x.tile(4, 100)[2, 0], "index 0 of the tiles of tensor 'x' is 2, its size", ""),
     (lambda x, h: x.tile(4, 100)[0], "are a grid of sizes \\(2, 10\\), the index has 1", ""),
     (lambda x, h: x.tile(4, 0), "positive integers, not \\(4, 0\\)", ""),
+    (lambda x, h: x.tile(4, 8, step=8), "every \\(8,\\) elements", "step=8"),
+    (lambda x, h: x.tile(8, step=0), "every \\(0,\\) elements", "step=8"),
     (lambda x, h: x.tile(1, 2, 3), "tensor 'x' has the dimensions \\(8, 1000\\)", ""),
     (lambda x, h: stored(x, (0, slice(None)), lg.arange(9).to("f32")), "does not broadcast", ""),
     (
