@@ -124,8 +124,9 @@ def rows(
 
     def problem_of(columns: int | RowLengths) -> RowsProblem:
         return RowsProblem(
-            name, shape[0], columns, dict(arguments), load, found, finish, results, sums, strided
-        )
+            name, shape[0], columns, dict(arguments), load, found, finish, results, sums, strided,
+            in_place,
+        )  # fmt: skip
 
     def made(columns: int | RowLengths) -> Kernel | KernelSequence:
         problem = problem_of(columns)
@@ -211,10 +212,13 @@ def _row_kernel(problem: RowsProblem, config: RowsConfig, name: str, options: _O
     is_persistent = trace in (persistent_rows, streamed_rows)
 
     def ctas(rows: Any, columns: Any) -> tuple[Any, Any]:
-        across = ceildiv(columns, config.columns) if problem.is_elementwise else 1
+        across = 1
+        if problem.is_elementwise:
+            across = ceildiv(columns + problem.words_extra, config.columns)
         return (config.ctas, 1) if is_persistent else (ceildiv(rows, config.rows), across)
 
-    how = config.describe(problem.longest, is_elementwise=problem.is_elementwise)
+    longest = problem.longest_in_words if config.piece else problem.longest
+    how = config.describe(longest, is_elementwise=problem.is_elementwise)
     most = dependent_ctas(problem, config)
     options = _of_config(options, config)._replace(pdl=most is not None, pdl_ctas=most or 0)
     return _made(body, name, problem.grid(ctas), config.warps, arguments, how, options)

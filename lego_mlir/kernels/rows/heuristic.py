@@ -14,6 +14,7 @@ from typing import NamedTuple
 from lego_mlir.hardware.limits import MAX_ACCESS_BYTES, MAX_CLUSTER_CTAS, WARP_THREADS
 from lego_mlir.kernels.rows.config import RowsConfig
 from lego_mlir.kernels.rows.lengths import RowLengths
+from lego_mlir.kernels.rows.odd import choose_in_words
 from lego_mlir.kernels.rows.problem import RowsProblem
 from lego_mlir.kernels.rows.streams import choose_stream
 
@@ -104,6 +105,8 @@ def choose(problem: RowsProblem, *, clusters: bool = True) -> RowsConfig:
     """
     if problem.has_groups:
         return _choose_for_groups(problem)
+    if problem.is_in_words:
+        return choose_in_words(problem, clusters=clusters)
     if problem.is_elementwise:
         return _choose_tile(problem)
     if problem.column_sums:

@@ -37,6 +37,10 @@ COLUMN_INDEX, ROW_INDEX, COLUMNS, PICK, GROUPED, UNIFORM = (
 
 _TERMS = "_terms"
 
+_WIDE_BYTES, _SHORT_BYTES = 4, 8192
+"""Bytes of an element that is as fast alone as in a vector; and of a row, up to which a CTA has
+several rows, which begin at any element."""
+
 
 def terms_of(stat: str) -> str:
     """Return the name by which `finish` takes what each element contributes to a statistic."""
@@ -107,6 +111,7 @@ class RowsProblem:
         results: returns the outputs that have a number for each row, by name.
         column_sums: functions of an element by the output that is their sum along a column.
         strided: whether the rows of each matrix begin as far apart as each launch says.
+        in_place: whether an output may be one of the inputs.
     """
 
     name: str
@@ -119,6 +124,7 @@ class RowsProblem:
     results: Function | None = None
     column_sums: Mapping[str, Function] = field(default_factory=dict)
     strided: bool = False
+    in_place: bool = False
 
     def __post_init__(self) -> None:
         for what, n in (("rows", self.rows), ("columns", self.columns)):
@@ -239,8 +245,46 @@ class RowsProblem:
     @cached_property
     def vector(self) -> int:
         """The most elements of a row that one access of every such argument may take."""
-        widest = MAX_ACCESS_BYTES // max(a.bytes for a in self.elementwise)
-        return gcd(widest, self.divisor)
+        return self._widest if self.is_in_words else gcd(self._widest, self.divisor)
+
+    @property
+    def _widest(self) -> int:
+        """The elements of a vector, if those of the widest type are aligned."""
+        return MAX_ACCESS_BYTES // max(a.bytes for a in self.elementwise)
+
+    @cached_property
+    def is_in_words(self) -> bool:
+        """Whether pieces begin with the aligned vector in which their row does.
+
+        Rows whose length no vector divides begin anywhere in one. A row's pieces that begin with it
+        have aligned vectors only. Elements of other rows, at the ends, are invalid: of the first
+        vector and the last one, elements are stored one by one. What belongs to columns is not
+        aligned then, nor are rows whose stride the launch says; and what is updated in place must
+        not be read for another row. Elements of 4 bytes are as fast one by one.
+        """
+        kinds = {a.per for a in self.arguments.values()}
+        widest = max(a.bytes for a in self.elementwise)
+        functions = [self.load, *(stat.map for stat in self.stats.values())]
+        functions += [self.finish] if self.finish is not None else []
+        return (
+            isinstance(self.columns, int)
+            and self.columns % self._widest > 0
+            and widest < _WIDE_BYTES
+            and self.columns * widest > _SHORT_BYTES
+            and self.finish is not None
+            and not (self.strided or self.in_place or kinds & {COLUMN, GROUP})
+            and not any(UNIFORM in names_of(function) for function in functions)
+        )
+
+    @property
+    def words_extra(self) -> int:
+        """The most elements of other rows that are before a row in its first vector."""
+        return self._widest - 1 if self.is_in_words else 0
+
+    @property
+    def longest_in_words(self) -> int:
+        """The most columns of pieces that begin with a row's first vector."""
+        return self.longest + self.words_extra
 
     @cached_property
     def passes(self) -> tuple[tuple[str, ...], ...]:

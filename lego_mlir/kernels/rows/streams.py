@@ -1,9 +1,9 @@
 """The heuristic of rows that pass through shared memory: which do, and how many CTAs have one.
 
 All numbers were measured on an H200 (bench/results/rows_streams.jsonl). The threads of a
-multiprocessor copy rows ahead into three stages: so the memory is busy while they wait for one
-another, and a row needs no registers meanwhile. A row that is longer than a third of the shared
-memory is divided among the CTAs of a cluster.
+multiprocessor copy rows ahead into two or three stages: so the memory is busy while they wait for
+one another, and a row needs no registers meanwhile. A row of which a stage would be too large is
+divided among the CTAs of a cluster.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ class _Stream(NamedTuple):
         piece: vectors of a thread in a piece.
         warps: of a CTA.
         masked: as `RowsConfig` has it: whether the compiler keeps the memory busier so.
+        most: bytes of a row that a thread reads where half as many CTAs have it so, in two stages.
+        stages: iterations whose rows are in shared memory.
     """
 
     beyond: int
@@ -31,10 +33,16 @@ class _Stream(NamedTuple):
     piece: int = 1
     warps: int = 16
     masked: bool = False
+    most: int = 0
+    stages: int = 3
 
 
 _STREAMS: dict[tuple[int, int, bool], tuple[_Stream, ...]] = {
-    (0, 1, False): (_Stream(65536, 128, 2),),
+    (0, 1, False): (
+        _Stream(262144, 128, 2, most=160, stages=2),
+        _Stream(131072, 128, 8, most=160, stages=2),
+        _Stream(65536, 128, 2, most=160),
+    ),
     (1, 1, False): (_Stream(65536, 128),),
     (2, 1, False): (_Stream(262144, 128, warps=8), _Stream(32768)),
     (0, 2, False): (_Stream(131072),),
@@ -54,10 +62,11 @@ _SUMS: dict[tuple[int, bool], tuple[_Stream, ...]] = {
 """By how many outputs are sums of columns, and whether elements have 4 bytes. Two sums of the
 columns of shorter elements want all registers: of few threads, whose addresses take fewer."""
 
-_SHARED_BYTES = 200 << 10
-"""Shared memory of a multiprocessor that stages may have."""
+_IN_WORDS = {1: (_Stream(0, 256, warps=8, stages=2),), 2: (_Stream(0, 128, stages=2),)}
+"""By how many inputs belong to elements, of rows that begin anywhere in a vector."""
 
-_STAGES = 3
+_SHARED_BYTES = 208 << 10
+"""Shared memory of a multiprocessor that stages may have."""
 
 _AT_ONCE = {1: 132, 2: 66, 4: 30, 8: 15, 16: 7}
 """The clusters of so many CTAs, of 16 warps, that an H200 runs at once."""
@@ -74,35 +83,58 @@ def choose_stream(problem: RowsProblem) -> RowsConfig | None:
     Returns:
         `None` if rows are too short or too long, or not known to be aligned.
     """
-    inputs = [problem.arguments[name] for name in problem.loaded_elementwise]
     widest = max(a.bytes for a in problem.elementwise)
     if problem.strided or problem.vector * widest < MAX_ACCESS_BYTES:
         return None
-    row = problem.longest * widest
+    row = problem.longest_in_words * widest
     stream = next((s for s in _streams(problem, is_wide=widest >= 4) if row > s.beyond), None)
     if stream is None:
         return None
-    cluster = 1
-    while row > cluster * stream.warps * WARP_THREADS * stream.held:
+    cluster, threads = 1, stream.warps * WARP_THREADS
+    while row > cluster * threads * stream.held:
         cluster *= 2
-    vectors, piece = problem.vector * stream.warps * WARP_THREADS * cluster, stream.piece
-    while piece > 1 and -problem.longest % (piece * vectors) * _WASTE > problem.longest:
+    tried = [(cluster, stream.held, stream.stages)]
+    if cluster > 1 and row <= cluster // 2 * threads * stream.most:
+        tried.insert(0, (cluster // 2, stream.most, 2))
+    if problem.is_in_words:
+        tried.append((2 * cluster, stream.held, stream.stages))
+    found = (_config(problem, stream, *each) for each in tried)
+    return next((config for config in found if config is not None), None)
+
+
+def _config(
+    problem: RowsProblem, stream: _Stream, cluster: int, held: int, stages: int
+) -> RowsConfig | None:
+    """Return the config of rows that so many CTAs divide; `None` if their stages do not fit.
+
+    Args:
+        problem: the kernel.
+        stream: how its rows are streamed.
+        cluster: CTAs that have a row together.
+        held: bytes of it that a thread reads, at most.
+        stages: iterations whose rows are in shared memory.
+    """
+    inputs = [problem.arguments[name] for name in problem.loaded_elementwise]
+    longest, piece, warps = problem.longest_in_words, stream.piece, stream.warps
+    vectors = problem.vector * warps * WARP_THREADS * cluster
+    while piece > 1 and -longest % (piece * vectors) * _WASTE > longest:
         piece //= 2
-    columns = -(-problem.longest // (piece * vectors)) * piece * vectors // cluster
+    columns = -(-longest // (piece * vectors)) * piece * vectors // cluster
     stage = columns * sum(a.bytes for a in inputs)
-    per_sm = min(_SM_WARPS // stream.warps, _SHARED_BYTES // (_STAGES * stage))
-    if cluster > MAX_CLUSTER_CTAS or not per_sm:
+    most = _SM_WARPS // warps
+    per_sm = min(most, _SHARED_BYTES // (stages * stage))
+    if cluster > MAX_CLUSTER_CTAS or per_sm < (most if problem.is_in_words else 1):
         return None
     return RowsConfig(
         1,
-        stream.warps,
+        warps,
         piece,
         problem.vector,
         cluster=cluster,
         ctas=min(per_sm * _AT_ONCE[cluster], problem.many_rows),
-        stages=_STAGES,
+        stages=stages,
         masked=stream.masked,
-        reason=f"{stream.held} bytes a thread",
+        reason=f"{held} bytes a thread",
     )
 
 
@@ -111,4 +143,6 @@ def _streams(problem: RowsProblem, *, is_wide: bool) -> tuple[_Stream, ...]:
     if problem.column_sums:
         return _SUMS.get((min(2, len(problem.column_sums)), is_wide), ())
     by_column, inputs = len(problem.loaded_by_column), len(problem.loaded_elementwise)
+    if problem.is_in_words:
+        return _IN_WORDS[min(2, inputs)]
     return _STREAMS.get((min(2, by_column), min(2, inputs), is_wide), ())

@@ -105,7 +105,7 @@ def streamed_rows(
     masked. Otherwise each CTA has the iterations of its own rows, which need no masks.
     """
     first, rows = lg.block_id("x"), tensors[problem.loaded_elementwise[0]].shape[0]
-    functions, count = problem.column_sums, config.count(problem.longest)
+    functions, count = problem.column_sums, config.count(problem.longest_in_words)
     ahead = [n for n in problem.loaded_by_row if problem.arguments[n].per == words.ROW]
     is_ragged = config.masked and (problem.rows is None or problem.rows % config.ctas > 0)
 

@@ -43,6 +43,9 @@ class Piece:
         self._rows, self._columns = shape if len(shape) == 2 else (1, prod(shape))
         self._known: Values = dict(known or {})
         self._is_loaded = False
+        self._is_in_words = (
+            problem.is_in_words and self._rows == 1 and self._columns % problem.vector == 0
+        )
 
     def call(self, function: Function, known: Mapping[str, Any] | None = None) -> Any:
         """Return what a function makes of the values that it names.
@@ -62,6 +65,10 @@ class Piece:
             if self._problem.arguments[name].per == words.GROUP:
                 shape = self._rows, self._columns // words.GROUP_COLUMNS
             whole = as_dtype(tile, tensor.dtype).reshape(*shape)
+            if self._is_in_words:
+                tiles, at = self._words(tensor)
+                tiles[at] = whole.reshape(self._columns)  # those of other rows are dropped
+                continue
             tensor.tile(*shape)[self._row, self._number] = whole
 
     def store_results(self, outputs: Mapping[str, Any]) -> None:
@@ -79,7 +86,10 @@ class Piece:
     def _made(self, name: str) -> Any:
         rows, columns = self._rows, self._columns
         if name == words.COLUMN_INDEX:
-            return self._shaped(lg.iota((1, columns), 1)) + self._number * columns
+            first = self._number * columns
+            if self._is_in_words:
+                first = first - self._row * self._problem.longest % self._problem.vector
+            return self._shaped(lg.iota((1, columns), 1)) + first
         if name == words.ROW_INDEX:
             return self._by_row(lg.arange(rows)) + self._row * rows
         if name == words.COLUMNS:
@@ -97,6 +107,9 @@ class Piece:
             return self._loaded(name)
         tensor = self._tensors[name]
         match argument.per:
+            case words.ELEMENT if self._is_in_words:
+                tiles, at = self._words(tensor)
+                return self._of_row(self._shaped(tiles[at].reshape(1, columns)))
             case words.ELEMENT:
                 tile = tensor.tile(rows, columns)[self._row, self._number]
                 return self._shaped(tile)
@@ -121,6 +134,27 @@ class Piece:
                 hint=f"it may take {known}",
             )
         return self._known[name]
+
+    def _words(self, tensor: Any) -> tuple[Any, Any]:
+        """Return the tiles of a matrix that begin with any of its vectors, and the piece's index.
+
+        The first piece begins with the vector in which the row does.
+        """
+        vector, columns = self._problem.vector, self._columns
+        rows, length = tensor.dims
+        flat = tensor.reshape(rows * length).exclusive()
+        first = self._row * length // vector + self._number * (columns // vector)
+        return flat.tile(columns, step=vector), first
+
+    def _of_row(self, tile: Any) -> Any:
+        """Return a tile whose elements of other rows are invalid."""
+        n, columns, number = self._problem.longest, self._columns, self._number
+        column = self.value(words.COLUMN_INDEX)
+        if not isinstance(number, int) or number == 0:
+            tile = lg.restrict(tile, column >= 0)
+        if not isinstance(number, int) or (number + 1) * columns > n:
+            tile = lg.restrict(tile, column < n)
+        return tile
 
     def _shaped(self, tile: Any) -> Any:
         """Return a tile of columns in the shape that functions see."""

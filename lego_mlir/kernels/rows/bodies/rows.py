@@ -72,9 +72,10 @@ def rows_in_pieces(problem: RowsProblem, config: RowsConfig, tensors: Mapping[st
     def at(number: Any) -> Piece:
         return Piece(problem, config.shape, tensors, row, number)
 
-    whole, has_rest = divided(row_length(problem, tensors), config.columns)
+    length = row_length(problem, tensors) + problem.words_extra
+    whole, has_rest = divided(length, config.columns)
     if config.held:
-        held = [at(number) for number in range(config.count(problem.longest))]
+        held = [at(number) for number in range(config.count(problem.longest_in_words))]
         if config.cluster > 1:
             finish_pieces(problem, held, config)
             return
