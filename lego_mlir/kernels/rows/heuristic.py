@@ -255,7 +255,8 @@ def _choose_sums(problem: RowsProblem, *, clusters: bool) -> RowsConfig:
     if stream is not None:
         return stream
     found = next((loop for loop in _SUMS[kind] if row <= loop.longest), None)
-    if found and kind == (2, 2) and found.held > _HELD_MASKED and _has_masks(problem):
+    is_masked = _has_masks(problem) or problem.vector * size < MAX_ACCESS_BYTES
+    if found and kind == (2, 2) and found.held > _HELD_MASKED and is_masked:
         found = found._replace(held=_HELD_MASKED, ctas=found.ctas * _HELD_MASKED // found.held)
     all_threads = found.warps * WARP_THREADS if found else 0
     threads = _threads(row, found.held) if found else 0

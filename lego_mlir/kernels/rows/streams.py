@@ -76,6 +76,9 @@ _SM_WARPS = 16
 _WASTE = 16
 """One in so many elements of a row's pieces may be past its end, unless pieces are short."""
 
+_MASKED = 4
+"""The most vectors of a thread in a piece that rows do not fill: masks take registers, too."""
+
 
 def choose_stream(problem: RowsProblem) -> RowsConfig | None:
     """Return the config of rows that pass through shared memory.
@@ -117,7 +120,7 @@ def _config(
     inputs = [problem.arguments[name] for name in problem.loaded_elementwise]
     longest, piece, warps = problem.longest_in_words, stream.piece, stream.warps
     vectors = problem.vector * warps * WARP_THREADS * cluster
-    while piece > 1 and -longest % (piece * vectors) * _WASTE > longest:
+    while piece > 1 and _is_too_long(longest, piece * vectors, piece):
         piece //= 2
     columns = -(-longest // (piece * vectors)) * piece * vectors // cluster
     stage = columns * sum(a.bytes for a in inputs)
@@ -136,6 +139,12 @@ def _config(
         masked=stream.masked,
         reason=f"{held} bytes a thread",
     )
+
+
+def _is_too_long(longest: int, columns: int, vectors: int) -> bool:
+    """Return whether pieces of so many columns, or vectors of a thread, are too long for a row."""
+    past = -longest % columns
+    return past * _WASTE > longest or (past > 0 and vectors > _MASKED)
 
 
 def _streams(problem: RowsProblem, *, is_wide: bool) -> tuple[_Stream, ...]:

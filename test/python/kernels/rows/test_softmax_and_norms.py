@@ -10,7 +10,7 @@ import pytest
 
 from lego_mlir import runtime
 from lego_mlir.diagnostics import LegoError
-from lego_mlir.kernels import layernorm, log_softmax, rmsnorm, softmax
+from lego_mlir.kernels import layernorm, layernorm_backward, log_softmax, rmsnorm, softmax
 from lego_mlir.kernels.rows.config import RowsConfig
 
 DTYPES = {"f32": np.float32, "f16": np.float16, "bf16": ml_dtypes.bfloat16}
@@ -231,3 +231,9 @@ def test_clusters_have_warps_whose_vectors_fit_a_row(columns: int, shown: str) -
 def test_pieces_in_stages_fit_a_row(columns: int, shown: str) -> None:
     """Clusters of 8 CTAs would be half idle with 151936 columns; odd rows have 7 more elements."""
     assert f"{shown} stages in shared memory" in softmax(64, columns, "bf16").explain()
+
+
+@pytest.mark.parametrize(("kernel", "columns"), [(softmax, 128256), (layernorm_backward, 30001)])
+def test_masks_of_rows_find_registers(kernel: Any, columns: int) -> None:
+    """Threads hold less of rows that do not fill their vectors: their masks are held, too."""
+    assert kernel(64, columns, "bf16").compile("sm_90a").ptx
