@@ -13,8 +13,11 @@ from typing import Any, TypeAlias
 from lego_mlir.index import Int, Sym, construct
 from lego_mlir.index.proofs import prover
 from lego_mlir.mlir.dialect import tile_operations as tiles
+from lego_mlir.mlir.tile_ir.types import shape_of
 
 Shape: TypeAlias = tuple[int, ...]
+
+_PERMUTING = (tiles.TRANSPOSE, tiles.RESHAPE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,6 +203,25 @@ def strongest(domain: Domain) -> Domain:
     return frozenset(kept)
 
 
+def new_dims(op: Any, source: Shape, shape: Shape) -> dict[int, int] | None:
+    """Return the number of each dimension in the result, but for those of size 1 in a reshape.
+
+    It is `None` of a reshape that does more than add and remove dimensions of size 1.
+
+    Args:
+        op: a lego.transpose or lego.reshape.
+        source: the shape of its operand.
+        shape: the shape of its result.
+    """
+    if op.name == tiles.TRANSPOSE:
+        return {d: k for k, d in enumerate(tiles.order_of(op))}
+    before = [d for d, n in enumerate(source) if n > 1]
+    after = [d for d, n in enumerate(shape) if n > 1]
+    if [source[d] for d in before] != [shape[d] for d in after]:
+        return None
+    return dict(zip(before, after, strict=True))
+
+
 def is_dropped(condition: Condition, bounds: Sequence[Bound]) -> bool:
     """Return whether a condition holds wherever all bounds of a store do."""
     match condition:
@@ -212,7 +234,11 @@ def is_dropped(condition: Condition, bounds: Sequence[Bound]) -> bool:
             once = [d for d, n in enumerate(source) if n == 1]
             first = [c.at_first(once) if isinstance(c, Bound) else c for c in flattened(inner)]
             return all(is_dropped(each, bounds) for each in first)
-        case Viewed(conditions=inner, op=op) if op.name == tiles.TRANSPOSE:
-            there = [bound.renumbered(dict(enumerate(tiles.order_of(op)))) for bound in bounds]
+        case Viewed(conditions=inner, source=source, op=op) if op.name in _PERMUTING:
+            dims = new_dims(op, source, shape_of(op.results[0]))
+            if dims is None:
+                return False
+            before = {now: dim for dim, now in dims.items()}
+            there = [bound.renumbered(before) for bound in bounds]
             return all(is_dropped(each, there) for each in flattened(inner))
     return False

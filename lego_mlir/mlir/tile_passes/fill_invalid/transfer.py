@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from lego_mlir.index import construct
-from lego_mlir.mlir.dialect import tile_operations as tiles
 from lego_mlir.mlir.tile_ir.types import shape_of
 from lego_mlir.mlir.tile_passes.fill_invalid.conditions import (
     Bound,
@@ -15,6 +14,7 @@ from lego_mlir.mlir.tile_passes.fill_invalid.conditions import (
     Stretched,
     Viewed,
     along,
+    new_dims,
     proven,
 )
 
@@ -53,7 +53,7 @@ def stretched(domain: Domain, source: Shape, shape: Shape) -> Domain:
 
 def moved(op: Any, domain: Domain, source: Shape) -> Domain:
     """Return the conditions on a transposed or reshaped tile."""
-    dims = _new_dims(op, source, shape_of(op.results[0]))
+    dims = new_dims(op, source, shape_of(op.results[0]))
     found: set[Any] = set()
     others: set[Any] = set()
     for c in domain:
@@ -64,20 +64,6 @@ def moved(op: Any, domain: Domain, source: Shape) -> Domain:
     if others:
         found.add(Viewed(frozenset(others), source, op))
     return frozenset(found)
-
-
-def _new_dims(op: Any, source: Shape, shape: Shape) -> dict[int, int] | None:
-    """Return the number of each dimension in the result, but for those of size 1 in a reshape.
-
-    It is `None` of a reshape that does more than add and remove dimensions of size 1.
-    """
-    if op.name == tiles.TRANSPOSE:
-        return {d: k for k, d in enumerate(tiles.order_of(op))}
-    before = [d for d, n in enumerate(source) if n > 1]
-    after = [d for d, n in enumerate(shape) if n > 1]
-    if [source[d] for d in before] != [shape[d] for d in after]:
-        return None
-    return dict(zip(before, after, strict=True))
 
 
 def split(op: Any, number: int, domain: Domain, source: Shape) -> Domain:

@@ -420,3 +420,30 @@ def test_a_loop_that_uses_what_it_carries_as_a_whole_keeps_its_padding() -> None
     a = (x @ x.T + n * np.eye(n)).astype(np.float32)
     found = both(factor, [a], np.zeros((n, n), np.float32), warps=2)
     np.testing.assert_allclose(found, np.linalg.cholesky(a), rtol=1e-3, atol=1e-4)
+
+
+def test_rows_that_a_loop_reduces_at_the_end_of_a_tensor_are_stored() -> None:
+    """A store drops the rows past the last one, also of what loops carry of one dimension."""
+    types = dict.fromkeys("xy", lg.Tensor["f32", "M, N"])
+
+    @lg.kernel(grid=lambda x: lg.ceildiv(x.shape[0], 16), warps=1, parameters=types)
+    def softmax(x: Any, y: Any) -> None:
+        i, pieces = lg.block_id(), x.tile(16, 32).shape[1]
+
+        @lg.fold(pieces, (lg.full((16,), -float("inf"), "f32"), lg.zeros((16,), "f32")))
+        def state(k: Any, most: Any, total: Any) -> Any:
+            t = x.tile(16, 32)[i, k]
+            larger = lg.maximum(most, lg.max(t, axis=1))
+            own = lg.sum(lg.exp(t - larger[:, None]), axis=1)
+            return larger, total * lg.exp(most - larger) + own
+
+        for k in lg.loop(pieces):
+            e = lg.exp(x.tile(16, 32)[i, k] - state[0][:, None])
+            y.tile(16, 32)[i, k] = e / state[1][:, None]
+
+    for m, n in ((20, 70), (3, 5)):
+        x = floats(m, n)
+        y = np.empty_like(x)
+        softmax(x, y, device="sim")
+        e = np.exp(x - x.max(axis=1, keepdims=True))
+        np.testing.assert_allclose(y, e / e.sum(axis=1, keepdims=True), rtol=1e-5)
