@@ -136,6 +136,7 @@ class Exchange:
         while next(following).operation != self.waiting:
             continue
         delayed, results, last = [self.waiting], set(self.buffers), None
+        moved: list[Any] = []
         for each in following:
             op = each.operation
             if any(x in results for x in op.operands) or _uses_inside(op, results):
@@ -144,10 +145,10 @@ class Exchange:
                 delayed.append(op)
                 results.update(op.results)
             elif any(map(_is_send, (op, *operations_in(op)))):
-                last = op
-        if last is not None:
-            for op in reversed(delayed):
-                op.move_after(last)
+                # What is computed behind it may need what is between, too, and stays there.
+                last, moved = op, list(delayed)
+        for op in reversed(moved):
+            op.move_after(last)
 
     def _pointer(self, slot: Any | None) -> Any:
         at = slot if isinstance(slot, ir.Value) else build.index(slot or 0)

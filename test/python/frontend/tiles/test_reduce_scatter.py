@@ -1,5 +1,6 @@
 """CTAs of a cluster that run programs of their own, and add up their tiles."""
 
+import re
 from collections.abc import Callable
 from functools import reduce
 from typing import Any
@@ -76,6 +77,24 @@ def test_each_cta_gets_its_slice(ctas: int, axis: int, dtype: str, by: str) -> N
     for cluster, found in enumerate(y):
         want = expected(x[cluster * ctas : (cluster + 1) * ctas], axis, by)
         np.testing.assert_array_equal(found, want)
+
+
+def test_what_needs_two_exchanges_waits_for_both() -> None:
+    """Both send before either waits, and what is computed of both stays behind both."""
+
+    @lg.kernel(grid=4, warps=1, cluster=4, own_programs=True)
+    def means(x: lg.Tensor["f32", (4, 8, 64)], y: lg.Tensor["f32", (8, 64)]):
+        tile = x[lg.block_id(), :, :]
+        every = lg.broadcast_to(lg.sum(lg.abs(tile), axis=1, keepdims=True), (8, 4))
+        scale, own = lg.reduce_scatter(every), lg.reduce_scatter(tile)
+        y.tile(8, 16)[0, lg.cta_rank()] = own * (1.0 / scale)
+
+    x = drawn("float32", 4, 8, 64)
+    _, y = run(means, x, np.zeros((8, 64), np.float32))
+    np.testing.assert_allclose(y, x.sum(0) / np.abs(x).sum((0, 2))[:, None], rtol=1e-5, atol=1e-6)
+    text = means.compilation().text("index")
+    *_, last = (m.start() for m in re.finditer("st.async", text))
+    assert last < text.index("mbarrier.try_wait")
 
 
 F_6x2x100 = lg.Tensor["f32", (6, 2, 100)]
