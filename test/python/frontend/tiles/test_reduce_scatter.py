@@ -79,11 +79,15 @@ def test_each_cta_gets_its_slice(ctas: int, axis: int, dtype: str, by: str) -> N
         np.testing.assert_array_equal(found, want)
 
 
+F_4x8x64 = lg.Tensor["f32", (4, 8, 64)]
+F_8x64 = lg.Tensor["f32", (8, 64)]
+
+
 def test_what_needs_two_exchanges_waits_for_both() -> None:
     """Both send before either waits, and what is computed of both stays behind both."""
 
     @lg.kernel(grid=4, warps=1, cluster=4, own_programs=True)
-    def means(x: lg.Tensor["f32", (4, 8, 64)], y: lg.Tensor["f32", (8, 64)]):
+    def means(x: F_4x8x64, y: F_8x64):
         tile = x[lg.block_id(), :, :]
         every = lg.broadcast_to(lg.sum(lg.abs(tile), axis=1, keepdims=True), (8, 4))
         scale, own = lg.reduce_scatter(every), lg.reduce_scatter(tile)
