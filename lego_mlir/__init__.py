@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 __version__ = "0.1.0"
@@ -42,8 +43,22 @@ def __getattr__(name: str) -> Any:
     """Return a public name, from its room."""
     if name not in _HOME:
         message = f"module 'lego_mlir' has no attribute '{name}'"
-        raise AttributeError(message, name=name, obj=sys.modules[__name__])
+        error = AttributeError(message, name=name, obj=sys.modules[__name__])
+        if note := _elsewhere(name):
+            error.add_note(note)
+        raise error
     return getattr(import_module(f"lego_mlir.{_HOME[name]}"), name)
+
+
+def _elsewhere(name: str) -> str | None:
+    """Return where a name is that is not here, if it is a module or a ready-made kernel."""
+    if name.startswith("_"):
+        return None
+    if find_spec(f"lego_mlir.{name}"):
+        return f"import lego_mlir.{name} makes it one"
+    if name in import_module("lego_mlir.kernels").__all__:
+        return f"lego_mlir.kernels.{name} makes such a kernel, which is called with arrays"
+    return None
 
 
 def __dir__() -> list[str]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from itertools import accumulate
 from typing import Any
 
-from lego_mlir.frontend.control.regions import given_back
+from lego_mlir.frontend.control.regions import call, given_back
 from lego_mlir.frontend.operators import Operand
 from lego_mlir.frontend.trace import Trace, current
 from lego_mlir.frontend.values import Value, as_index
@@ -170,7 +170,7 @@ def choose(number: Operand, cases: Sequence[Callable[[], Any]]) -> Any:
 def _traced(case: Callable[[], Any], region: Any, trace: Trace) -> tuple[Value, ...]:
     """Trace a case inside a region and return its results."""
     with ir.InsertionPoint(region.blocks.append()):
-        found = case()
+        found = call(case, [], trace, "a case of lg.choose", "no arguments, as lambda: x")
         several = () if found is None else found if isinstance(found, tuple) else (found,)
         values = tuple(as_index(x, trace) if type(x) is int else x for x in several)
         if not all(isinstance(value, Value) for value in values):

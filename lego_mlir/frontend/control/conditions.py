@@ -6,9 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 from lego_mlir.frontend.control.loops import truth
-from lego_mlir.frontend.control.regions import as_values, given_back, matched
+from lego_mlir.frontend.control.regions import as_values, call, given_back, matched
 from lego_mlir.frontend.trace import current
 from lego_mlir.mlir.bindings import ir
+
+_NOTHING = "no arguments, as lambda: 0.0"
 
 
 def if_(condition: Any) -> Callable[[Callable[[], Any]], None]:
@@ -31,7 +33,7 @@ def if_(condition: Any) -> Callable[[Callable[[], Any]], None]:
         location = trace.location()
         op = ir.Operation.create("scf.if", operands=[holds], regions=2, loc=location)
         with ir.InsertionPoint(op.regions[0].blocks.append()):
-            if body() is not None:
+            if call(body, [], trace, "the function of lg.if_", "no arguments") is not None:
                 raise trace.error(
                     "the function of lg.if_ returns a value",
                     hint="lg.cond(condition, f, g) returns what one of two functions returns",
@@ -70,11 +72,12 @@ def cond(condition: Any, then: Callable[[], Any], otherwise: Callable[[], Any]) 
     draft = made([])
     blocks = [region.blocks.append() for region in draft.regions]
     with ir.InsertionPoint(blocks[0]):
-        found = then()
+        found = call(then, [], trace, "the first function of lg.cond", _NOTHING)
         models = as_values(found, trace, "lg.cond")
         ir.Operation.create("scf.yield", operands=[x.ssa for x in models], loc=location)
     with ir.InsertionPoint(blocks[1]):
-        returned = matched(otherwise(), models, trace, "one function of lg.cond returns")
+        other = call(otherwise, [], trace, "the second function of lg.cond", _NOTHING)
+        returned = matched(other, models, trace, "one function of lg.cond returns")
         ir.Operation.create("scf.yield", operands=returned, loc=location)
     op = made([x.ssa.type for x in models])
     for region, block in zip(op.regions, blocks, strict=True):

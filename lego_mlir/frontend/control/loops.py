@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from lego_mlir.frontend.control.regions import as_values, bound, given_back, matched
+from lego_mlir.frontend.control.regions import as_values, bound, call, given_back, matched
 from lego_mlir.frontend.operators import Operand
 from lego_mlir.frontend.trace import Trace, current, user_location
 from lego_mlir.frontend.values import Value, as_index
 from lego_mlir.mlir.bindings import ir
 
 _NEXT = "the function returns the values for the next iteration, of the same types"
+_CARRIED = "one parameter for each value that the loop carries"
 
 
 def loop(stop: Operand, *, start: Operand = 0, step: Operand = 1) -> Iterator[Value]:
@@ -80,7 +81,9 @@ def fold(
         block = op.regions[0].blocks.append(*types, arg_locs=[location] * len(types))
         with ir.InsertionPoint(block):
             number = Value(block.arguments[0], trace)
-            found = body(number, *bound(block, carried, 1))
+            arguments = [number, *bound(block, carried, 1)]
+            what, takes = "the function of lg.fold", f"the index, and {_CARRIED}"
+            found = call(body, arguments, trace, what, takes)
             returned = matched(found, carried, trace, "the loop carries", _NEXT)
             ir.Operation.create("scf.yield", operands=returned, loc=location)
         return given_back(carried, op.results, one=not isinstance(initial, tuple))
@@ -122,11 +125,14 @@ def while_(condition: Callable[..., Any], initial: Any) -> Callable[[Callable[..
             region.blocks.append(*kinds, arg_locs=[location] * len(kinds)) for region in op.regions
         )
         with ir.InsertionPoint(before):
-            holds = truth(condition(*bound(before, carried)), trace, "the condition of a loop")
+            what = "the condition of lg.while_"
+            met = call(condition, bound(before, carried), trace, what, _CARRIED)
+            holds = truth(met, trace, "the condition of a loop")
             operands = [holds, *before.arguments]
             ir.Operation.create("scf.condition", operands=operands, loc=location)
         with ir.InsertionPoint(after):
-            found = body(*bound(after, carried))
+            what = "the function of lg.while_"
+            found = call(body, bound(after, carried), trace, what, _CARRIED)
             returned = matched(found, carried, trace, "the loop carries", _NEXT)
             ir.Operation.create("scf.yield", operands=returned, loc=location)
         return given_back(carried, op.results, one=not isinstance(initial, tuple))

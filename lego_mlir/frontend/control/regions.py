@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import inspect
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from lego_mlir.frontend.trace import Trace
@@ -41,6 +42,38 @@ def _as_value(x: Any, trace: Trace, what: str) -> Value:
         f"{what} takes kernel values, not {x!r}",
         hint='numbers, and lg.full((128,), 0, "f32"), a vector or tile of them, are such values',
     )
+
+
+def call(
+    function: Callable[..., Any], arguments: Sequence[Any], trace: Trace, what: str, takes: str
+) -> Any:
+    """Return what a function of the user returns for arguments, if it takes so many.
+
+    Args:
+        function: of the user.
+        arguments: by position.
+        trace: of the kernel.
+        what: says whose function it is; errors begin with it.
+        takes: what it should take, for errors.
+
+    Raises:
+        LegoError: it is no function, or has other parameters.
+    """
+    if not callable(function):
+        raise trace.error(f"{what} is a function, not {function!r}", hint=f"it takes {takes}")
+    try:
+        signature = inspect.signature(function)
+    except ValueError:  # a built-in function may have none
+        return function(*arguments)
+    try:
+        signature.bind(*arguments)
+    except TypeError as error:
+        raise trace.error(
+            f"{what} has the parameters {signature}, and is called with {len(arguments)} "
+            f"argument{'s' * (len(arguments) != 1)}",
+            hint=f"it takes {takes}",
+        ) from error
+    return function(*arguments)
 
 
 def bound(block: Any, models: Sequence[Value], first: int = 0) -> list[Value]:

@@ -88,6 +88,7 @@ def _no_attribute(error: AttributeError, location: Location, source: str | None)
             hint = '.to("f32") converts a value'
     else:
         what, wrong = f"there is no lg.{name}", f"lg.{name}"
+        hint = next(iter(getattr(error, "__notes__", ())), None)
         known = [f"lg.{public}" for public in dir(package)]
     hint = hint or did_you_mean(wrong, known)
     return LegoError(what, location=location, hint=hint, source=source)

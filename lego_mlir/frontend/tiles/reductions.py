@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 
 from lego_mlir.frontend.casts import is_truth
 from lego_mlir.frontend.coercion import number_attribute
-from lego_mlir.frontend.control.regions import matched
+from lego_mlir.frontend.control.regions import call, matched
 from lego_mlir.frontend.operators import where
 from lego_mlir.frontend.tiles.creation import checked_axis, checked_tile, iota, scalar_of
 from lego_mlir.frontend.tiles.tile import Tile, type_of
@@ -185,7 +185,9 @@ def fill_body(
             for x, sign in zip(block.arguments, unsigned, strict=True)
         ]
         first, second = values[: len(parts)], values[len(parts) :]
-        found = function(*first, *second) if is_one else function(tuple(first), tuple(second))
+        arguments = [*first, *second] if is_one else [tuple(first), tuple(second)]
+        takes = "two scalars" if is_one else f"two tuples of {len(parts)} scalars"
+        found = call(function, arguments, trace, "the function that combines elements", takes)
         returned = matched(found, first, trace, "the function combines elements of")
         ir.Operation.create("gpu.yield", operands=returned, loc=location)
 

@@ -99,7 +99,7 @@ def _indices(machine: Machine, op: Any, values: Sequence[Any]) -> tuple[Array, A
         if wrong.any():
             raise LegoError(
                 f"'{op.name}': index {dim} is {x.data[wrong][0]}, not in [0, {n})",
-                hint="lego.restrict makes the elements invalid that have no index",
+                hint="lego.restrict, in Python lg.restrict, makes others invalid",
             )
     index = [x.data.astype(np.int64) for x in indices]
     at, exists, in_tensor = memory.offsets(layout, index)

@@ -91,8 +91,8 @@ class Bounds:
                     f"'{op.name}' of a tile whose elements are valid where a lego.restrict or "
                     "control flow says so",
                     op.location,
-                    hint="restrict the slice instead; or lego.fill gives the others a number, such "
-                    "as 0 : f32",
+                    hint="restrict the slice instead; or lego.fill, in Python lg.fill, gives the "
+                    "others a number",
                 )
             step = size * dict(c.terms).get(dim, 0)
             origin = construct.add(c.origin, construct.mul(step, self._reader.read(rank)))

@@ -101,8 +101,8 @@ class Masks:
             f"'{at.name}' ignores the invalid elements of a tile, and which those are changes "
             "between the iterations or branches of the control flow that it comes from",
             at.location,
-            hint="make all elements valid before they are carried: lego.fill gives the others a "
-            "number, such as 0 : f32",
+            hint="make all elements valid before they are carried: lego.fill, in Python lg.fill, "
+            "gives the others a number",
         )
 
     def _part(self, domain: Domain, shape: Shape, at: Any) -> Any:

@@ -41,7 +41,7 @@ def lower_constant(op: Any, layout: DistributedLayout) -> Fragment:
     if not value.is_splat:
         raise LegoError(
             "the elements of this constant tile differ",
-            hint="load them from a tensor, or compute them from lego.iota",
+            hint="load them from a tensor, or compute them from lego.iota, in Python lg.iota",
         )
     number = value.get_splat_value()
     kind = part_type(layout, ir.ShapedType(op.results[0].type).element_type)

@@ -198,6 +198,42 @@ def test_functions_of_tiles_are_for_kernels_on_tiles() -> None:
     assert "warps=4" in (info.value.hint or "")
 
 
+@pytest.mark.parametrize(
+    ("wrong", "says", "takes"),
+    [
+        (lambda x, row: lg.fold(4, row)(lambda a: a), "lg.fold has the parameters (a)", "index"),
+        (lambda x, row: lg.while_(lambda: True, row), "condition of lg.while_", "one parameter"),
+        (lambda x, row: lg.while_(lambda r: x[0, 0] > 0, row)(lambda r, s: r), "(r, s)", "one"),
+        (lambda x, row: lg.if_(x[0, 0] > 0)(lambda a: None), "lg.if_ has the parameters (a)", "no"),
+        (lambda x, row: lg.cond(x[0, 0] > 0, lambda: 0.0, 1.0), "is a function, not 1.0", "lambda"),
+        (lambda x, row: lg.reduce(lambda a: a, row, 0, identity=0), "(a), and is", "two scalars"),
+        (lambda x, row: lg.scan(lambda a, b, c: a, (row, row), 0), "(a, b, c)", "tuples of 2"),
+    ],
+)
+def test_functions_with_other_parameters(wrong: Any, says: str, takes: str) -> None:
+    def body(x: Any, h: Any) -> None:
+        found = wrong(x, x[0, :])
+        if callable(found):
+            found(lambda row: row)
+
+    kernel = lg.kernel(grid=1, warps=1, parameters={"x": MATRIX, "h": HALVES})(body)
+    with pytest.raises(LegoError, match=re.escape(says)) as info:
+        kernel.module  # noqa: B018
+    assert takes in (info.value.hint or "")
+
+
+def test_names_of_ready_made_kernels_are_told_apart() -> None:
+    kernel = lg.kernel(grid=1, warps=1, parameters={"x": MATRIX, "h": HALVES})(
+        lambda x, h: lg.softmax(x[0, :])  # type: ignore[attr-defined]
+    )
+    with pytest.raises(LegoError, match=r"there is no lg\.softmax") as info:
+        kernel.module  # noqa: B018
+    assert "lego_mlir.kernels.softmax" in (info.value.hint or "")
+    with pytest.raises(AttributeError) as outside:
+        lg.softmax  # type: ignore[attr-defined] # noqa: B018
+    assert "lego_mlir.kernels.softmax" in outside.value.__notes__[0]
+
+
 def test_a_tile_too_large_is_an_error() -> None:
     def body(x: Any, h: Any) -> None:
         row = x.tile(8, 1000)[0, 0]
