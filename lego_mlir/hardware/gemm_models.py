@@ -16,6 +16,7 @@ class MmaModel:
             than three ahead.
         cta_clocks: clocks of a CTA outside the K loop: prologue and launch.
         store_bytes_per_clock: bytes of C that a multiprocessor writes in a clock.
+        unaligned_store_bytes_per_clock: the same where rows of C begin off 16 bytes.
         element_copy_clocks: clocks that are added to an iteration for each copy of less than 4
             bytes that a thread makes, which waits for its bytes.
         short_copy_clocks: clocks that are added for each copy of 4 or 8 bytes.
@@ -28,6 +29,7 @@ class MmaModel:
     late_copy_clocks: float
     cta_clocks: float
     store_bytes_per_clock: float
+    unaligned_store_bytes_per_clock: float
     element_copy_clocks: float
     short_copy_clocks: float
     element_issue_clocks: float

@@ -19,7 +19,7 @@ from lego_mlir.hardware.specs import spec_of
 from lego_mlir.hardware.targets import Target
 from lego_mlir.kernels import matmul
 from lego_mlir.kernels.gemm.mma.config import MmaConfig
-from lego_mlir.kernels.gemm.mma.model import copy_widths, work_of
+from lego_mlir.kernels.gemm.mma.model import copy_widths, times_of, work_of
 from lego_mlir.kernels.gemm.planner import plan
 from lego_mlir.kernels.gemm.problem import Problem
 from lego_mlir.kernels.gemm.unaligned.remedies import Remedies
@@ -285,16 +285,30 @@ def test_the_config_is_chosen_for_the_copies(c: str) -> None:
 
 @pytest.mark.parametrize("c", ["row", "col"])
 def test_the_copies_of_mma_sync_are_those_of_the_unaligned_tiles(c: str) -> None:
-    """Rows of A have 130 bytes, those of B 184: copies of 2 and of 8 bytes."""
+    """Rows of A have 130 bytes, those of B 184: copies of 2 and of 8 bytes, of 65 k in 5 tiles."""
     config = MmaConfig((64, 32, 16), (2, 2), 2)
     problem = Problem(100, 92, 65, "f16", "f16", c=c)
     multiplied = problem if c == "row" else problem.transpose
     assert copy_widths(multiplied) == ((2, 8) if c == "row" else (8, 2))
     work = work_of(multiplied, [config], spec_of(Target.parse("sm_90a")))
     rows_of_a, columns_of_b = (64, 32) if c == "row" else (32, 64)
-    assert work.element_copies.tolist() == [rows_of_a * 16 / 128]
-    assert work.short_copies.tolist() == [columns_of_b * 16 / 4 / 128]
+    assert work.element_copies.tolist() == [rows_of_a * 13 / 128]
+    assert work.short_copies.tolist() == [columns_of_b * 13 / 4 / 128]
     assert copy_widths(multiplied, alignment=4) == ((2, 4) if c == "row" else (4, 2))
+
+
+def test_narrow_stores_take_longer_by_the_model_of_mma_sync() -> None:
+    """Rows of C of 192 bytes are stored by 16 bytes, if its address is a multiple of them, too."""
+    config, gpu = MmaConfig((64, 32, 16), (2, 2), 2), spec_of(Target.parse("sm_90a"))
+    model = gpu.mma_model
+    aligned, odd = (Problem(6400, n, 64, "f16", "f16") for n in (96, 95))
+    works = (work_of(aligned, [config], gpu), work_of(odd, [config], gpu))
+    assert [w.is_narrow.tolist() for w in works] == [[0.0], [1.0]]
+    assert work_of(aligned, [config], gpu, alignment=8).is_narrow.tolist() == [1.0]
+    assert (
+        times_of(replace(works[0], is_narrow=works[1].is_narrow), model)[0]
+        > (times_of(works[0], model)[0])
+    )
 
 
 def test_a_plan_without_a_remedy_says_why() -> None:

@@ -10,11 +10,12 @@ iterations multiplies one tile of A and one of B and takes as long as the busies
 or as long as the latency of a copy, if too few stages are in flight. Each round of iterations, one
 for every CTA, ends with barriers and first loads, in which nothing is multiplied. Rows that are not
 multiples of 16 bytes are copied in narrower pieces, which a thread issues one after the other; it
-waits for pieces of less than 4 bytes. Before its first iteration a CTA waits for memory; after its
-last it stores its tile. The CTAs of a GEMM run in waves; the last wave may take as long as the
-others and be nearly empty. No GEMM is faster than device memory moves its matrices. (The terms are
-those of the roofline model; the waves are NVIDIA's "tile quantization" and "wave quantization",
-Matrix Multiplication Background User's Guide.)
+waits for pieces of less than 4 bytes. Nothing is copied from beyond the end of k. Rows of C that
+begin off 16 bytes are stored in narrow pieces too. Before its first iteration a CTA waits for
+memory; after its last it stores its tile. The CTAs of a GEMM run in waves; the last wave may take
+as long as the others and be nearly empty. No GEMM is faster than device memory moves its matrices.
+(The terms are those of the roofline model; the waves are NVIDIA's "tile quantization" and "wave
+quantization", Matrix Multiplication Background User's Guide.)
 
 The constants are `GpuSpec.mma_model`; `python -m bench calibrate` fits them to timings on a card.
 """
@@ -64,9 +65,10 @@ class Work:
         shared: of the port of shared memory.
         cache: of the L2 cache.
         latency: the latency of a copy, divided by the stages in flight.
-        element_copies: copies of less than 4 bytes of a thread in an iteration.
+        element_copies: copies of less than 4 bytes of a thread in an iteration, on average.
         short_copies: its copies of 4 and 8 bytes.
         stored: bytes of C.
+        is_narrow: whether they are stored by rows that begin off 16 bytes.
         memory_us: microseconds in which device memory moves the matrices.
         clocks_per_us: of a multiprocessor.
     """
@@ -82,6 +84,7 @@ class Work:
     element_copies: Numbers
     short_copies: Numbers
     stored: Numbers
+    is_narrow: Numbers
     memory_us: Numbers
     clocks_per_us: Numbers
 
@@ -113,6 +116,7 @@ def work_of(
     """
     size, out = ELEMENT_BYTES[problem.dtype], ELEMENT_BYTES[problem.out]
     widths = copy_widths(problem, alignment)
+    is_narrow = gcd(ALIGNMENT, alignment, problem.n * out) < ALIGNMENT
     read = (problem.m + problem.n) * problem.k * size
     moved = problem.batch * (read + problem.m * problem.n * out)
     rows = []
@@ -121,16 +125,18 @@ def work_of(
         down, across = config.tiles(problem)
         busiest = ceil(down * across * problem.batch / gpu.multiprocessors)
         stage = config.stage_bytes(problem)
+        iterations = config.k_iterations(problem)
+        existing = problem.k / iterations  # the columns of A that an iteration copies
         read_by_warps = (config.warps[1] * m + config.warps[0] * n) * k * size
         copies = [
-            (width, extent * k * size / width / config.threads)
+            (width, extent * existing * size / width / config.threads)
             for width, extent in zip(widths, (m, n), strict=True)
         ]
         rows.append(
             (
                 busiest,
                 min(ctas_per_sm(problem, config, gpu), busiest),
-                config.k_iterations(problem),
+                iterations,
                 config.stages,
                 m * n * k * size / gpu.mma_flops_per_clock,
                 (stage + read_by_warps) / gpu.shared_bytes_per_clock,
@@ -139,6 +145,7 @@ def work_of(
                 sum(count for width, count in copies if width < _LEAST_ASYNC),
                 sum(count for width, count in copies if _LEAST_ASYNC <= width < ALIGNMENT),
                 m * n * out,
+                is_narrow,
                 moved / gpu.memory_gb_per_s / 1e3,
                 gpu.clock_ghz * 1e3,
             )
@@ -175,6 +182,7 @@ def times_of(work: Work, model: MmaModel) -> Numbers:
     w, x = work, model
     full = np.floor(w.busiest / w.held)
     rest = w.busiest - full * w.held
+    rate = np.where(w.is_narrow > 0, x.unaligned_store_bytes_per_clock, x.store_bytes_per_clock)
 
     def wave(ctas: Numbers) -> Numbers:
         """Return the clocks of one wave of so many CTAs on a multiprocessor."""
@@ -184,7 +192,7 @@ def times_of(work: Work, model: MmaModel) -> Numbers:
         between = between + x.element_copy_clocks * w.element_copies
         between = between + x.short_copy_clocks * w.short_copies
         issued = x.element_issue_clocks * w.element_copies + x.short_issue_clocks * w.short_copies
-        store = ctas * w.stored / x.store_bytes_per_clock
+        store = ctas * w.stored / rate
         return w.iterations * (ctas * (iteration + issued) + between) + store + x.cta_clocks
 
     clocks = full * wave(w.held) + np.where(rest > 0, wave(rest), 0.0)
