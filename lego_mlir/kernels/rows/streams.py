@@ -44,8 +44,8 @@ _STREAMS: dict[tuple[int, int, bool], tuple[_Stream, ...]] = {
         _Stream(65536, 128, 2, most=160),
     ),
     (1, 1, False): (_Stream(65536, 128),),
-    (2, 1, False): (_Stream(262144, 128, warps=8), _Stream(32768)),
-    (0, 2, False): (_Stream(131072),),
+    (2, 1, False): (_Stream(262144, 128, warps=8), _Stream(32768, piece=4)),
+    (0, 2, False): (_Stream(131072, piece=4),),
     (1, 2, False): (_Stream(65536),),
     (2, 2, False): (_Stream(32768),),
     (1, 1, True): (_Stream(524288, 128), _Stream(262144)),
@@ -54,10 +54,10 @@ _STREAMS: dict[tuple[int, int, bool], tuple[_Stream, ...]] = {
 """By how many inputs belong to columns, how many to elements, and whether these have 4 bytes."""
 
 _SUMS: dict[tuple[int, bool], tuple[_Stream, ...]] = {
-    (1, False): (_Stream(65536), _Stream(16384, masked=True)),
-    (1, True): (_Stream(16384),),
+    (1, False): (_Stream(65536, piece=2), _Stream(16384, masked=True)),
+    (1, True): (_Stream(16384, piece=2),),
     (2, False): (_Stream(16384, 128, 2, warps=8),),
-    (2, True): (_Stream(16384, masked=True),),
+    (2, True): (_Stream(16384, piece=2, masked=True),),
 }
 """By how many outputs are sums of columns, and whether elements have 4 bytes. Two sums of the
 columns of shorter elements want all registers: of few threads, whose addresses take fewer."""
