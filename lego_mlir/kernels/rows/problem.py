@@ -38,8 +38,8 @@ COLUMN_INDEX, ROW_INDEX, COLUMNS, PICK, GROUPED, UNIFORM = (
 _TERMS = "_terms"
 
 _WIDE_BYTES, _SHORT_BYTES = 4, 8192
-"""Bytes of an element that is as fast alone as in a vector; and of a row, up to which a CTA has
-several rows, which begin at any element."""
+"""Bytes of an element that rows are reduced of as fast alone as in a vector; and of a row, up to
+which a CTA has several rows, which begin at any element."""
 
 
 def terms_of(stat: str) -> str:
@@ -260,7 +260,8 @@ class RowsProblem:
         have aligned vectors only. Elements of other rows, at the ends, are invalid: of the first
         vector and the last one, elements are stored one by one. What belongs to columns is not
         aligned then, nor are rows whose stride the launch says; and what is updated in place must
-        not be read for another row. Elements of 4 bytes are as fast one by one.
+        not be read for another row. Rows of 4-byte elements are reduced as fast one by one;
+        where each element is computed by itself, vectors are faster.
         """
         kinds = {a.per for a in self.arguments.values()}
         widest = max(a.bytes for a in self.elementwise)
@@ -269,7 +270,7 @@ class RowsProblem:
         return (
             isinstance(self.columns, int)
             and self.columns % self._widest > 0
-            and widest < _WIDE_BYTES
+            and (widest < _WIDE_BYTES or self.is_elementwise)
             and self.columns * widest > _SHORT_BYTES
             and self.finish is not None
             and not (self.strided or self.in_place or kinds & {COLUMN, GROUP})

@@ -11,6 +11,7 @@ from lego_mlir.kernels import cross_entropy_backward, layernorm, softmax, softma
 from lego_mlir.kernels.rows.config import RowsConfig
 
 COLUMNS, VECTOR = 4099, 8
+NUMPY = {"f16": np.float16, "f32": np.float32}
 CONFIGS = {
     "chosen": None,
     "read again": RowsConfig(1, 4, 2, VECTOR),
@@ -58,12 +59,16 @@ def test_gradient_of_softmax(config: RowsConfig | None) -> None:
     )
 
 
-def test_gradient_of_cross_entropy() -> None:
-    x, labels = random(3, COLUMNS), np.array([0, COLUMNS - 1, -100], np.int32)
+@pytest.mark.parametrize("dtype", ["f16", "f32"])
+def test_gradient_of_cross_entropy(dtype: str) -> None:
+    x = random(3, COLUMNS).astype(NUMPY[dtype])
+    labels = np.array([0, COLUMNS - 1, -100], np.int32)
     lse = np.log(np.exp(x.astype(np.float32)).sum(-1))
     dloss = np.array([1000, -2000, 3000], np.float32)
     found = np.full_like(x, np.nan)
-    cross_entropy_backward(3, COLUMNS, "f16")(x, labels, lse, dloss, found, device="sim")
+    kernel = cross_entropy_backward(3, COLUMNS, dtype)
+    kernel(x, labels, lse, dloss, found, device="sim")
+    assert "st.global.v4.b32" in kernel.compile("sm_90a").ptx
     want = exponentials(x)
     want[[0, 1], labels[:2]] -= 1
     want *= np.where(labels >= 0, dloss, 0)[:, None]
