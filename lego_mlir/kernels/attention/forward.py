@@ -263,7 +263,8 @@ def _kernel(
         schedule=config.schedule,
         params=config.params,
         explanation=partial(config.describe, problem.computed),
-        pdl=config.is_split or problem.appends,
+        # Kernels of few queries are so short that the begin of the next one counts.
+        pdl=config.is_split or config.packed or problem.appends,
     )(_body(problem, config, tuple(own)))
     kernels = [appending(problem)] if problem.appends else []
     kernels += [forward, *([combination(problem, config, lse=lse)] if config.is_split else [])]

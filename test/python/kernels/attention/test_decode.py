@@ -155,6 +155,15 @@ def test_the_heuristic_divides_keys_where_sequences_are_few() -> None:
     assert "keys divided" not in chosen(1, 512, 512)
 
 
+def test_kernels_of_few_queries_begin_while_the_launch_ahead_ends() -> None:
+    def is_dependent(queries: int) -> Any:
+        kernel: Any = attention(128, queries, 2048, 8, 64, heads_kv=2, target="sm_90a")
+        return bool(kernel.pdl)
+
+    assert is_dependent(1)
+    assert not is_dependent(2048)
+
+
 def test_kernels_of_sizes_that_the_launch_knows_are_explained() -> None:
     """The second kernel has no tensor that tells how many keys there are: the sequence's have."""
     text = attention(None, 1, None, 2, 32, target="sm_90a").explain()
