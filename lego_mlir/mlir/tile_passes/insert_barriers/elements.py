@@ -8,7 +8,7 @@ which threads meet.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence, Set
+from collections.abc import Hashable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from enum import IntEnum
 from itertools import product
@@ -26,6 +26,10 @@ Ints: TypeAlias = NDArray[np.int64]
 
 MOST_COMPARED = 1 << 18
 """The most elements of one access that are looked at one by one."""
+
+SPARSE = 4
+"""Elements that lie in a range so many times their number are numbered anew: a table of the range
+would be too large."""
 
 
 class Meeting(IntEnum):
@@ -45,8 +49,9 @@ class Elements:
         layout: of the buffer.
         unit: bytes of an element.
         start: the byte at which the buffer begins.
-        local: for each dimension an array, thread by register, of indices from the origin on.
-        origin: for each dimension what all threads add to that.
+        threads: for each dimension an array of what each thread adds to the origin.
+        registers: for each dimension an array of what each register of a thread adds to that.
+        origin: for each dimension the least index of all.
         sizes: the values of the layout's symbols, which stay while the kernel runs.
         active: whether a thread makes the access, for each.
         of_warps: whether a warp makes it together, any thread of it for another one.
@@ -57,7 +62,8 @@ class Elements:
     layout: Layout
     unit: int
     start: int
-    local: tuple[Ints, ...]
+    threads: tuple[Ints, ...]
+    registers: tuple[Ints, ...]
     origin: tuple[Int, ...]
     sizes: tuple[Int, ...]
     active: NDArray[np.bool_]
@@ -70,10 +76,17 @@ class Elements:
         """Whether the origin and the layout's sizes are known."""
         return not self.layout.symbols and all(isinstance(x, int) for x in self.origin)
 
+    @property
+    def extents(self) -> tuple[int, ...]:
+        """The box, from the origin on, that the elements lie in."""
+        both = zip(self.threads, self.registers, strict=True)
+        return tuple(int(x.max() + y.max()) + 1 for x, y in both)
+
     def bytes(self, unit: int) -> tuple[Ints, Ints]:
         """Return the numbers of the units of memory that are accessed, and each one's thread."""
         origin = cast("tuple[int, ...]", self.origin)
-        index = [x + at for x, at in zip(self.local, origin, strict=True)]
+        added = zip(self.threads, self.registers, origin, strict=True)
+        index = [np.add.outer(x + at, y) for x, y, at in added]
         inside = np.ones(index[0].shape, np.bool_) & self.active[:, None]
         for x, n in zip(index, cast("tuple[int, ...]", self.layout.dims), strict=True):
             inside &= (x >= 0) & (x < n)
@@ -94,11 +107,11 @@ class Elements:
             begin: the index of the origin in the box.
             extents: of the box.
         """
-        rank = np.zeros(self.local[0].shape, np.int64)
-        for x, first, n in zip(self.local, begin, extents, strict=True):
-            rank = rank * n + x + first
-        threads = np.broadcast_to(np.arange(len(rank))[:, None], rank.shape)
-        return rank[self.active].reshape(-1), threads[self.active].reshape(-1)
+        of_threads, of_registers = np.zeros_like(self.threads[0]), np.zeros_like(self.registers[0])
+        for x, y, first, n in zip(self.threads, self.registers, begin, extents, strict=True):
+            of_threads, of_registers = of_threads * n + x + first, of_registers * n + y
+        ranks = np.add.outer(of_threads[self.active], of_registers).reshape(-1)
+        return ranks, np.repeat(np.flatnonzero(self.active), len(of_registers))
 
 
 def elements(
@@ -134,7 +147,7 @@ def elements(
     if count * len(digits) > MOST_COMPARED:
         return None
     values_of = {symbol.name: values for symbol, values in threads.items()}
-    local, origin, owns = [], [], []
+    of_threads, of_registers, origin, owns = [], [], [], []
     for dim, x in enumerate(index):
         split = _split(x, threads.keys())
         if split is None:
@@ -144,12 +157,12 @@ def elements(
         own_values = np.broadcast_to(evaluate(own, values_of), (count,))
         in_dim = [stride if d == dim else 0 for d, _, stride in factors]
         registers = digits @ np.array(in_dim, np.int64)
-        values = own_values[:, None] + registers
-        first = int(values.min())
-        local.append(values - first)
-        origin.append(construct.add(common, first))
+        least, lowest = int(own_values.min()), int(registers.min())
+        of_threads.append(own_values - least)
+        of_registers.append(registers - lowest)
+        origin.append(construct.add(common, least + lowest))
     pattern = layout, unit, start, *owns, tuple(factors), active.tobytes(), of_warps
-    at = tuple(local), tuple(origin), tuple(sizes)
+    at = tuple(of_threads), tuple(of_registers), tuple(origin), tuple(sizes)
     return Elements(layout, unit, start, *at, active, of_warps, cta_threads, pattern)
 
 
@@ -196,7 +209,7 @@ class Meetings:
             return Meeting.CLUSTER
         apart = _distance(a, b) if same_time else None
         if apart is None:
-            ends = [max(int(x.max()), int(y.max())) + 1 for x, y in _pairs(a.local, b.local)]
+            ends = [max(m, n) for m, n in zip(a.extents, b.extents, strict=True)]
             if not all(
                 polynomial.divides(n, x) and polynomial.divides(n, y)
                 for n, x, y in zip(ends, a.origin, b.origin, strict=True)
@@ -208,8 +221,7 @@ class Meetings:
         if key not in self._known:
             begins = [max(0, -n) for n in apart], [max(0, n) for n in apart]
             ends = [
-                max(int(x.max()) + i, int(y.max()) + j) + 1
-                for (x, y), i, j in zip(_pairs(a.local, b.local), *begins, strict=True)
+                max(m + i, n + j) for m, n, i, j in zip(a.extents, b.extents, *begins, strict=True)
             ]
             x, y = a.ranks(begins[0], ends), b.ranks(begins[1], ends)
             self._known[key] = _of_threads(x, y, *groups)
@@ -223,32 +235,40 @@ def _distance(a: Elements, b: Elements) -> tuple[int, ...] | None:
     return known if len(known) == len(found) else None
 
 
-def _pairs(a: Sequence[Ints], b: Sequence[Ints]) -> Iterator[tuple[Ints, Ints]]:
-    return zip(a, b, strict=True)
-
-
 def _of_threads(
     a: tuple[Ints, Ints], b: tuple[Ints, Ints], of_warps: bool, cta_threads: int
 ) -> Meeting:
-    """Compare elements and their threads; with `of_warps` threads of a warp always differ."""
-    places, threads = a
-    if not len(places) or not len(b[0]):
+    """Compare elements and their threads; with `of_warps` threads of a warp always differ.
+
+    Both come in the order of their threads, so that of several writes of one number to a table the
+    last one is that of the last thread, or backwards of the first: nothing need be sorted.
+    """
+    (places, threads), (at, others) = a, b
+    if not len(places) or not len(at):
         return Meeting.NONE
-    order = np.argsort(places, kind="stable")
-    found, first = np.unique(places[order], return_index=True)
-    least = np.minimum.reduceat(threads[order], first)
-    most = np.maximum.reduceat(threads[order], first)
-    at = np.minimum(np.searchsorted(found, b[0]), len(found) - 1)
-    met = found[at] == b[0]
-    least, most, others = least[at][met], most[at][met], b[1][met]
+    low, high = int(places.min()), int(places.max())
+    inside = (at >= low) & (at <= high)
+    places, at, others = places - low, at[inside] - low, others[inside]
+    if high - low >= SPARSE * len(places):
+        found, places = np.unique(places, return_inverse=True)
+        near = np.minimum(np.searchsorted(found, at), len(found) - 1)
+        met = found[near] == at
+        at, others = near[met], others[met]
+    most = np.full(int(places.max()) + 1, -1)
+    most[places] = threads
+    met = most[at] >= 0
+    at, others = at[met], others[met]
     if not len(others):
         return Meeting.NONE
+    least = np.empty_like(most)
+    least[places[::-1]] = threads[::-1]
+    first, last = least[at], most[at]
     for level, size in (
         (Meeting.NONE, 1),
         (Meeting.WARP, WARP_THREADS),
         (Meeting.CTA, cta_threads),
     ):
-        x, y, z = (threads // size for threads in (least, most, others))
+        x, y, z = (threads // size for threads in (first, last, others))
         if not (level is Meeting.NONE and of_warps) and np.all((x == z) & (y == z)):
             return level
     return Meeting.CLUSTER
