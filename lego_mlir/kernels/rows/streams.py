@@ -44,7 +44,11 @@ _STREAMS: dict[tuple[int, int, bool], tuple[_Stream, ...]] = {
         _Stream(65536, 128, 2, most=160),
     ),
     (1, 1, False): (_Stream(65536, 128),),
-    (2, 1, False): (_Stream(262144, 128, warps=8), _Stream(32768, piece=4)),
+    (2, 1, False): (
+        _Stream(262144, 128, warps=8),
+        _Stream(65536, piece=4),
+        _Stream(32768),
+    ),
     (0, 2, False): (_Stream(131072, piece=4),),
     (1, 2, False): (_Stream(65536),),
     (2, 2, False): (_Stream(32768),),
