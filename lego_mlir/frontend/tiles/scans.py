@@ -56,7 +56,8 @@ def scan(
 
     Args:
         function: takes two scalars and returns one; of several tiles it takes two tuples and
-            returns one. It is associative; the first argument is what comes first.
+            returns one. It is associative. The first argument is what comes first in the tile,
+            also of a reversed scan: element k becomes f(x[k], f(x[k + 1], ...)).
         operand: a tile, or up to four of one shape.
         axis: the dimension; tiles of one dimension have only one.
         identity: a number, or a tuple of them, that stands for invalid elements.

@@ -115,8 +115,10 @@ def test_a_division_by_zero_is_not_taken_for_one_that_never_happens(
     of = np.dtype(dtype.replace("i", "int").replace("u", "uint"))
     x = np.random.default_rng(1).integers(0, 100, size).astype(of)
     y = (np.arange(size) % 5 - (2 if of.kind == "i" else 0)).astype(of)
+    x[1::5] = np.iinfo(of).min  # some by -1, which is itself
     quotients, remainders = np.empty_like(x), np.empty_like(x)
     lg.kernel(**options)(kernel)(x, y, quotients, remainders, device="sim")
     divisors = np.where(y == 0, of.type(1), y)
-    assert (quotients == np.where(y != 0, x // divisors, 5)).all()
-    assert (remainders == np.where(y != 0, x % divisors, 5)).all()
+    with np.errstate(over="ignore"):
+        assert (quotients == np.where(y != 0, x // divisors, 5)).all()
+        assert (remainders == np.where(y != 0, x % divisors, 5)).all()

@@ -55,6 +55,14 @@ def _check_warps(kernel: TileKernel, roles: list[Any]) -> None:
     registers = 0
     for role in roles:
         warps, name = pipelines.role_warps(role), pipelines.role_name(role)
+        if not len(warps) or warps.stop > kernel.launch_warps:
+            _fail(
+                kernel,
+                role,
+                f"'{name}' has the warps {warps.start} to {warps.stop - 1}, the launch 0 to "
+                f"{kernel.launch_warps - 1}",
+                "launch as many threads as the roles have",
+            )
         for warp in warps:
             if warp in taken:
                 _fail(
@@ -64,14 +72,6 @@ def _check_warps(kernel: TileKernel, roles: list[Any]) -> None:
                     "each warp has one role",
                 )
             taken[warp] = name
-        if not len(warps) or warps.stop > kernel.launch_warps:
-            _fail(
-                kernel,
-                role,
-                f"'{name}' has the warps {warps.start} to {warps.stop - 1}, the launch 0 to "
-                f"{kernel.launch_warps - 1}",
-                "launch as many threads as the roles have",
-            )
         registers += (pipelines.role_registers(role) or 0) * len(warps) * WARP_THREADS
     _check_registers(kernel, roles)
     threads = kernel.launch_warps * WARP_THREADS

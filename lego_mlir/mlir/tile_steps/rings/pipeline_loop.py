@@ -114,7 +114,8 @@ def _pipeline(
     if is_chosen is _is_large:  # tiles that are waited for together need one barrier
         first = first_of([op for load in loads for op in users_in(load.results[0], block)])
     for load in loads:
-        _through_ring(step, kernel, load, number, stages, first)
+        after = _through_ring(step, kernel, load, number, stages, first)
+        first = None if first is None else after
     return len(loads)
 
 
@@ -173,8 +174,11 @@ def _through_ring(
     number: Any,
     stages: int,
     first: Any | None = None,
-) -> None:
+) -> Any:
     """Replace a load by its way through a ring; the wait stands before `first`, or the first use.
+
+    Returns:
+        The operation before which it stands; the one behind the wait if the ring replaces that.
 
     Raises:
         LegoError: what is loaded beyond the tensor is not 0.
@@ -202,11 +206,13 @@ def _through_ring(
     first = first or first_of(list(users_in(tile, load.block)))
     with ir.InsertionPoint(first), first.location:
         waited = pipelines.wait(ring, number)
+        is_replaced = first.operands[0] == tile and _is_replaced(first, waited)
         _replace(tile, waited)
     readers = _readers(waited, load.block)
     with ir.InsertionPoint(following(last_of(readers))), load.location:
         pipelines.release(ring, number)
     step.erase(load)
+    return following(waited.owner.operation) if is_replaced else first
 
 
 def _check_room(step: TransformStep, kernel: TileKernel, load: Any, stages: int) -> None:
@@ -244,14 +250,14 @@ def _replace(tile: Any, shared: Any) -> None:
     in_registers = None
     for use in list(tile.uses):
         user = use.owner.operation
-        if user.name == tiles.CONVERT and _is_there(user.results[0], shared):
-            user.results[0].replace_all_uses_with(shared)
+        if _is_replaced(user, shared):
+            if user.name == tiles.TRANSPOSE:
+                _replace(user.results[0], transposed_view(shared, tiles.order_of(user)))
+            else:
+                user.results[0].replace_all_uses_with(shared)
             user.erase()
         elif user.name == tiles.CONVERT:
             user.operands[0] = shared
-        elif user.name == tiles.TRANSPOSE:
-            _replace(user.results[0], transposed_view(shared, tiles.order_of(user)))
-            user.erase()
         else:
             if in_registers is None:
                 block = shared.owner.operation.block
@@ -259,6 +265,13 @@ def _replace(tile: Any, shared: Any) -> None:
                 with ir.InsertionPoint(first):
                     in_registers = tiles.convert(tile.type, shared)
             user.operands[use.operand_number] = in_registers
+
+
+def _is_replaced(user: Any, shared: Any) -> bool:
+    """Return whether an operation on a tile vanishes where the tile is in shared memory."""
+    if user.name == tiles.CONVERT:
+        return _is_there(user.results[0], shared)
+    return bool(user.name == tiles.TRANSPOSE)
 
 
 def _is_there(tile: Any, shared: Any) -> bool:

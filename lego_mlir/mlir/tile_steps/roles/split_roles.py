@@ -38,7 +38,7 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
-from lego_mlir.hardware.limits import WARP_THREADS
+from lego_mlir.hardware.limits import MAX_CTA_THREADS, WARP_THREADS
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.dialect import pipeline_operations as pipelines
@@ -71,8 +71,9 @@ def split_roles(step: TransformStep) -> list[list[Any]]:
     converter = step.number("converter_warps", 0) or 1
     producer = step.number("producer_registers", 0) or None
     consumer = step.number("consumer_registers", 0) or None
-    if warps < 1:
-        raise step.misuse(f"producer_warps is {warps}", hint=step.option("producer_warps", 4))
+    for name, count in (("producer_warps", warps), ("converter_warps", converter)):
+        if not 1 <= count <= MAX_CTA_THREADS // WARP_THREADS:
+            raise step.misuse(f"{name} is {count}", hint=step.option(name, 4))
     for kernel in kernels_of(step):
         _split(step, kernel, warps, converter, (producer, consumer))
     return []

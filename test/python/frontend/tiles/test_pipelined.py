@@ -1,8 +1,12 @@
 """Kernels on tiles with a schedule: pipelines and roles, in the simulator against NumPy."""
 
+from typing import Any
+
+import numpy as np
 import pytest
 from tile_attention import attention, check_against_numpy
 
+import lego_mlir as lg
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.step_checks import check_each_step
 
@@ -37,3 +41,31 @@ def test_attention_in_all_orders() -> None:
 def test_a_schedule_without_steps_for_tiles_is_refused() -> None:
     with pytest.raises(LegoError, match="which has no steps for kernels on tiles"):
         attention((1, 64, 64), schedule="unroll")
+
+
+def multiplied(**options: Any) -> lg.Kernel:
+    """C = A B by one CTA, whose loop loads both operands from memory."""
+    matrix = lg.Tensor["f16", (64, 64)]
+
+    def multiply(a: Any, b: Any, c: Any) -> None:
+        @lg.fold(4, lg.zeros((64, 64), "f32"))
+        def total(k: Any, total: Any) -> Any:
+            return lg.dot(a.tile(64, 16)[0, k], b.tile(16, 64)[k, 0], total)
+
+        c[:, :] = total.to("f16")
+
+    parameters = dict.fromkeys("abc", matrix)
+    return lg.kernel(grid=1, warps=4, parameters=parameters, **options)(multiply)
+
+
+def test_rings_take_the_place_of_operands_that_are_waited_for_together() -> None:
+    a, b = np.random.default_rng(2).integers(-3, 4, (2, 64, 64)).astype(np.float16)
+    c = np.empty_like(a)
+    multiplied(schedule="streamed")(a, b, c, device="sim")
+    assert (c == a @ b).all()
+
+
+@pytest.mark.parametrize("warps", [0, 33, 2**31])
+def test_more_producer_warps_than_a_cta_has_are_refused(warps: int) -> None:
+    with pytest.raises(LegoError, match=f"split_roles: producer_warps is {warps}"):
+        multiplied(schedule="pipelined", params={"producer_warps": warps}).compilation().text("ptx")
