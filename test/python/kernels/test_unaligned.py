@@ -26,7 +26,7 @@ from lego_mlir.kernels.gemm.unaligned.remedies import Remedies
 from lego_mlir.kernels.gemm.unaligned.repitch import Repitch, repitch_kernel
 from lego_mlir.kernels.gemm.wgmma.candidates import candidates
 from lego_mlir.kernels.gemm.wgmma.config import WgmmaConfig
-from lego_mlir.kernels.gemm.wgmma.heuristic import rank
+from lego_mlir.kernels.gemm.wgmma.heuristic import estimates, multiplied, rank
 
 ORDERS = ("late", "early", "random:1")
 SMALL = WgmmaConfig((64, 32, 64), 1, 2)
@@ -255,6 +255,19 @@ def test_a_large_unaligned_c_is_stored_in_rows_of_two_lines() -> None:
     assert isinstance(config, WgmmaConfig)
     assert not config.swap_ab
     assert config.tile[1] % 128 == 0
+
+
+def test_ctas_store_along_rows_of_an_unaligned_c_that_is_large_beside_a_and_b() -> None:
+    target, gpu = Target.parse("sm_90a"), spec_of(Target.parse("sm_90a"))
+    for k, is_along in ((9, True), (900, False)):
+        problem = Problem(5335, 6175, k, "bf16", "bf16", b="col")
+        found = [e.config for e in estimates(problem, target, gpu, lambda t: 0 * t.m)]
+        for swaps in (False, True):
+            config = next(c for c in found if c.swap_ab == swaps and c.cluster == (1, 1))
+            tiles = config.rasterization(multiplied(problem, config))
+            along, other = (0, 1) if swaps else (1, 0)
+            row = [tiles.inv(i) for i in range(tiles.dims[along])]
+            assert (len({tile[other] for tile in row}) == 1) == is_along
 
 
 @pytest.mark.parametrize("sizes", [(4384, 2388, 296), (7187, 5134, 56), (1484, 7474, 7754)])

@@ -19,7 +19,7 @@ from lego_mlir.kernels.gemm.heuristic import fits
 from lego_mlir.kernels.gemm.problem import Problem
 from lego_mlir.kernels.gemm.wgmma.candidates import candidates, config_of, raster_group_of
 from lego_mlir.kernels.gemm.wgmma.config import WgmmaConfig
-from lego_mlir.kernels.gemm.wgmma.config_table import ConfigTable, Numbers
+from lego_mlir.kernels.gemm.wgmma.config_table import ConfigTable, Numbers, tiles_of
 from lego_mlir.kernels.gemm.wgmma.model import Times, times_of
 from lego_mlir.kernels.gemm.wgmma.work import model_of, work_of
 
@@ -29,6 +29,10 @@ _RANKED = 32
 _NEAR_GROUPED = 1.07
 """Estimates of several GEMMs in one launch whose ratio is less than this are taken as equal."""
 
+_SMALL_OPERANDS = 16
+"""How often A and B go into a C along whose rows tiles are stored by threads. With one row of tiles
+after another GEMMs of 13519×4087×15 and 8322×9989×28 took 43 and 67 µs on an H200, with 8 columns
+or 11 rows at a time 58 and 107 (bench/results/gemm_raster_stores.jsonl)."""
 
 _GROUPED_NORM = 12.0
 """The exponent that joins the limits of a step of several GEMMs in one launch."""
@@ -140,13 +144,33 @@ def estimates(
     times = times_of(work, model_of(gpu))
     if further is not None:
         times = replace(times, total=times.total + further(table))
+    along_c = _groups_along_c(problem, table) if further is not None else None
     # Of equal estimates the one that needs least: no cluster, no persistence.
     order = np.lexsort((table.persistent_ctas, table.down * table.across, times.total))
     for row in order:
-        group = raster_group_of(int(table.m[row]), int(table.n[row]), int(work.busy[row]))
+        if along_c is None:
+            group = raster_group_of(int(table.m[row]), int(table.n[row]), int(work.busy[row]))
+        else:
+            group = int(along_c[row])
         config = config_of(table, int(row), problem, group)
         if fits(config, lambda c: c.check(multiplied(problem, c), target.optin_shared_bytes)):
             yield _estimate(config, times, int(row))
+
+
+def _groups_along_c(problem: Problem, table: ConfigTable) -> Numbers | None:
+    """Return the raster groups for which CTAs with consecutive ids store along rows of C.
+
+    Rows that begin anywhere share sectors with their neighbours in the next tile. The L2 cache
+    writes a sector once if both parts come soon, before a large C drives it out. `None` if it is
+    better to read few tiles of A and B: they are not small beside C.
+    """
+    size, out = ELEMENT_BYTES[problem.dtype], ELEMENT_BYTES[problem.out]
+    operands = (problem.m + problem.n) * problem.k * size
+    if operands * _SMALL_OPERANDS > problem.m * problem.n * out:
+        return None
+    down, _ = tiles_of(problem, table)
+    groups: Numbers = np.where(table.swap > 0, down, 1)  # of one row of tiles, or of one column
+    return groups
 
 
 def estimate(problem: Problem, config: WgmmaConfig, gpu: GpuSpec) -> WgmmaEstimate:
