@@ -7,6 +7,9 @@
 // RUN: sed -e 's/cmpf ogt, %here, %most/cmpf ogt, %here, %low/' -e 's/^ *%grown/%low = arith.subf %most, %unit : tensor<128x1xf32> %grown/' %S/Inputs/lazy.mlir > %t
 // RUN: %legoc %t --schedule=%S/Inputs/guard_updates.mlir --emit=placed | FileCheck %s --check-prefix=BOUND
 // RUN: %legoc %t --schedule=%S/Inputs/guard_updates.mlir --check-each-step | FileCheck %s --check-prefix=STEPS
+// RUN: sed -e 's/cmpf ogt, %here, %most/cmpf ogt, %high, %most/' -e 's/^ *%grown/%high = arith.addf %here, %unit : tensor<128x1xf32> %grown/' %S/Inputs/lazy.mlir > %t.high
+// RUN: %legoc %t.high --schedule=%S/Inputs/guard_updates.mlir --emit=placed | FileCheck %s --check-prefix=HIGH
+// RUN: %legoc %t.high --schedule=%S/Inputs/guard_updates.mlir --check-each-step | FileCheck %s --check-prefix=STEPS
 
 // CHECK:      scf.for {{.*}} iter_args(%[[MOST:[^ ]+]] = {{.*}}, %[[BEFORE:[^ ]+]] = {{.*}}, %[[TOTAL:[^ ]+]] = {{.*}}, %[[SUMS:[^ ]+]] = {{.*}})
 // CHECK:      %[[SCORES:[^ ]+]] = arith.mulf
@@ -39,6 +42,13 @@
 // BOUND:      scf.if
 // BOUND:        "lego.reduce"
 // BOUND:        arith.cmpf ogt, {{.*}}, %[[LOW]]
+
+// If what is computed of the maximum is compared, the vote is on rows, and all of it is in front of the vote.
+// HIGH:       %[[PEAK:[^ ]+]] = "lego.reduce"
+// HIGH:       %[[SUM:[^ ]+]] = arith.addf %[[PEAK]],
+// HIGH-NEXT:  %[[ABOVE:[^ ]+]] = arith.cmpf ogt, %[[SUM]],
+// HIGH-NEXT:  %[[ANY:[^ ]+]] = "lego.vote"(%[[ABOVE]])
+// HIGH-NEXT:  scf.if %[[ANY]]
 
 // STEPS:      the schedule: every element is the same
 // STEPS:      lowering, run in the simulator (random): the largest error

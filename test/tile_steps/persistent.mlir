@@ -7,6 +7,9 @@
 // RUN: %legoc %S/Inputs/triangle.mlir --schedule=%S/Inputs/persistent_balance.mlir --emit=placed | FileCheck %s --check-prefix=BALANCE
 // RUN: %legoc %S/Inputs/triangle.mlir --schedule=%S/Inputs/persistent_balance.mlir --check-each-step | FileCheck %s --check-prefix=STEPS
 // RUN: %legoc %S/Inputs/grid.mlir --schedule=%S/Inputs/persistent_balance.mlir --emit=placed | FileCheck %s --check-prefix=EQUAL
+// RUN: sed -e '/three = arith.constant/d' -e 's/^func.func @matmul(/&%%three: index, /' %S/Inputs/triangle.mlir > %t.open
+// RUN: sed -e 's/, order = .*>}/}/' %S/Inputs/persistent_balance.mlir > %t.balance
+// RUN: %legoc %t.open --schedule=%t.balance --emit=placed | FileCheck %s --check-prefix=PAIRS
 // RUN: not %legoc %S/Inputs/grid.mlir --schedule=%S/Inputs/persistent_wrong_order.mlir --emit=placed 2>&1 | FileCheck %s --check-prefix=WRONG
 // RUN: not %legoc %S/Inputs/grid.mlir --schedule=%S/Inputs/persistent_late.mlir --emit=placed 2>&1 | FileCheck %s --check-prefix=LATE
 // RUN: not %legoc %S/Inputs/grid.mlir --schedule=persistent --param raster_group=0 --emit=placed 2>&1 | FileCheck %s --check-prefix=GROUP
@@ -45,6 +48,33 @@
 // EQUAL:        scf.for %[[K:[^ ]+]] = %c0{{.*}} to %[[TIMES]]
 // EQUAL:        arith.muli %[[K]], %c4
 // EQUAL:        "lego.inv"
+
+// If only the launch knows how many programs there are, a CTA runs two neighbours of every 8, and what is left over
+// in pairs, too, or one each if there are at most as many as CTAs.
+// PAIRS:      %[[COUNT:[^ ]+]] = arith.muli %{{[^ ]+}}, %c1
+// PAIRS:      arith.minsi %[[COUNT]], %c4
+// PAIRS:      gpu.launch blocks(%[[OWN:[^ ]+]],
+// PAIRS:      %[[REST:[^ ]+]] = arith.remui %[[COUNT]], %c8
+// PAIRS-NEXT: %[[FULL:[^ ]+]] = arith.divui %[[COUNT]], %c8
+// PAIRS-NEXT: %[[BEFORE:[^ ]+]] = arith.muli %[[FULL]], %[[TWO:[^ ]+]] : index
+// PAIRS-NEXT: %[[PAIR:[^ ]+]] = arith.muli %[[OWN]], %[[TWO]]
+// PAIRS:      %[[FEW:[^ ]+]] = arith.cmpi ult, %[[REST]], %c5
+// PAIRS-NEXT: %[[HAS:[^ ]+]] = arith.cmpi ult, %[[OWN]], %[[REST]]
+// PAIRS:      %[[ALONE:[^ ]+]] = arith.select %[[HAS]],
+// PAIRS-NEXT: %[[PAST:[^ ]+]] = arith.subi %[[REST]], %[[PAIR]]
+// PAIRS:      %[[SOME:[^ ]+]] = arith.maxsi %[[PAST]],
+// PAIRS-NEXT: %[[BOTH:[^ ]+]] = arith.minsi %[[SOME]], %[[TWO]]
+// PAIRS-NEXT: %[[LEFT:[^ ]+]] = arith.select %[[FEW]], %[[ALONE]], %[[BOTH]]
+// PAIRS-NEXT: %[[TRIPS:[^ ]+]] = arith.addi %[[BEFORE]], %[[LEFT]]
+// PAIRS:      scf.for %[[K:[^ ]+]] = %c0{{[^ ]*}} to %[[TRIPS]]
+// PAIRS-NEXT: %[[ROUND:[^ ]+]] = arith.divui %[[K]], %[[TWO]]
+// PAIRS-NEXT: %[[START:[^ ]+]] = arith.muli %[[ROUND]], %c8
+// PAIRS-NEXT: %[[WHICH:[^ ]+]] = arith.remui %[[K]], %[[TWO]]
+// PAIRS-NEXT: %[[NEXT:[^ ]+]] = arith.addi %[[PAIR]], %[[WHICH]]
+// PAIRS:      %[[LAST:[^ ]+]] = arith.cmpi ult, %[[BEFORE]],
+// PAIRS-NEXT: %[[IS:[^ ]+]] = arith.andi %[[FEW]], %[[LAST]]
+// PAIRS-NEXT: %[[PLACE:[^ ]+]] = arith.select %[[IS]], %[[OWN]], %[[NEXT]]
+// PAIRS:      arith.addi %[[START]], %[[PLACE]]
 
 // STEPS:      the schedule: every element is the same
 // STEPS:      lowering, run in the simulator (late): every element is the same

@@ -140,7 +140,7 @@ class _Guard:
                 if (tiles.kind_of(reduction), predicate) in _EXTREMES:
                     self._keep(bound, inside)
                     return _of_elements(reduction.operands[0], bound, compared)
-        inside.remove(compared)
+        self._keep(self._condition, inside)
         return self._condition
 
     def _keep(self, value: Any, inside: list[Any]) -> None:
