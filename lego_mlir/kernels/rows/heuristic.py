@@ -79,6 +79,10 @@ _HELD_MASKED = 32
 """Bytes of a row that a thread has at most where there are masks and two sums of the columns of
 short elements: more take all registers."""
 
+_ODD_BYTES, _ODD_FILLED = 24576, 7 / 8
+"""Rows of which no vector is aligned have such masks where they are longer, or fill more of their
+threads' registers: others are faster with more of a row in a thread."""
+
 _SMS = 132
 """Multiprocessors of an H200."""
 
@@ -255,8 +259,7 @@ def _choose_sums(problem: RowsProblem, *, clusters: bool) -> RowsConfig:
     if stream is not None:
         return stream
     found = next((loop for loop in _SUMS[kind] if row <= loop.longest), None)
-    is_masked = _has_masks(problem) or problem.vector * size < MAX_ACCESS_BYTES
-    if found and kind == (2, 2) and found.held > _HELD_MASKED and is_masked:
+    if found and kind == (2, 2) and found.held > _HELD_MASKED and _is_masked(problem, found, row):
         found = found._replace(held=_HELD_MASKED, ctas=found.ctas * _HELD_MASKED // found.held)
     all_threads = found.warps * WARP_THREADS if found else 0
     threads = _threads(row, found.held) if found else 0
@@ -275,6 +278,15 @@ def _choose_sums(problem: RowsProblem, *, clusters: bool) -> RowsConfig:
         ctas_per_sm=-(-found.ctas // _SMS) if _has_masks(problem) and cluster == 1 else 1,
         reason=f"{threads} threads a row",
     )
+
+
+def _is_masked(problem: RowsProblem, loop: _Loop, row: int) -> bool:
+    """Return whether rows of so many bytes have masks that take registers, in a loop."""
+    if _has_masks(problem):
+        return True
+    is_odd = problem.vector * _size(problem) < MAX_ACCESS_BYTES
+    filled = row / (_threads(row, loop.held) * loop.held)
+    return is_odd and (row > _ODD_BYTES or filled > _ODD_FILLED)
 
 
 def choose_for_columns(problem: RowsProblem) -> RowsConfig:
