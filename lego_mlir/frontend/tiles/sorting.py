@@ -1,8 +1,10 @@
 """Sorts of tiles, and the greatest elements.
 
-Rows are sorted by a network of comparisons, of about log2(n)² / 2 rounds. Elements past the end of
-a tile stay there. What `lg.restrict` excludes comes last, as the number that nothing comes behind:
-NaN or infinity, or the greatest or smallest integer.
+Rows are sorted by a network of comparisons, of about log2(n)² / 2 rounds. The few greatest elements
+of a long row are found by a binary search for a number that few elements reach, whose steps count
+elements, and then sorted. Elements past the end of a tile stay there. What `lg.restrict` excludes
+comes last, as the number that nothing comes behind: NaN or infinity, or the greatest or smallest
+integer.
 """
 
 from __future__ import annotations
@@ -12,9 +14,21 @@ from math import inf, nan
 from typing import Any
 
 from lego_mlir.frontend.coercion import number_attribute
+from lego_mlir.frontend.control.loops import while_
 from lego_mlir.frontend.operators import where
-from lego_mlir.frontend.tiles.creation import arange, checked_axis, checked_tile, fill, iota, take
+from lego_mlir.frontend.tiles.creation import (
+    arange,
+    checked_axis,
+    checked_tile,
+    fill,
+    full,
+    iota,
+    take,
+)
+from lego_mlir.frontend.tiles.reductions import any as any_of
 from lego_mlir.frontend.tiles.reductions import checked_tiles
+from lego_mlir.frontend.tiles.reductions import sum as sum_of
+from lego_mlir.frontend.tiles.scans import cumsum
 from lego_mlir.frontend.tiles.tile import Tile, restricted
 from lego_mlir.frontend.trace import Trace, current
 from lego_mlir.frontend.values import Value
@@ -25,6 +39,11 @@ _PACKED = {16: ("i16", "i32"), 32: ("i32", "i64")}
 """By the bits of a float: the integers of its bits, and of it with a place."""
 
 _LAST_PLACE = (1 << 16) - 1
+
+_LEAST_SEARCHED = {"bf16": 256, "f16": 256, "f32": 128}
+_SEARCHED_PER_FOUND = 4
+"""Elements of a row whose greatest ones are searched for, at least: by their type, and for each one
+that is sorted in the end. Sorts of shorter rows are as fast (bench/results/topk.jsonl)."""
 
 _EXPONENTS = {"bf16": 8, "f16": 5, "f32": 8}
 """The bits of exponents."""
@@ -81,10 +100,25 @@ def topk(tile: Tile, k: int, axis: int = -1, *, descending: bool = True) -> tupl
             f"'topk' of {tile.described} takes a number of elements from 1 to {tile.shape[dim]}, "
             f"not {k!r}"
         )
-    values, places = _with_places(tile, dim, descending, trace, "topk")
+    width = _packed_width(tile, dim)
+    if width is not None and is_searched(tile.shape[dim], k, tile.dtype):
+        values, places = _searched(tile, dim, width, k, descending, trace)
+    else:
+        values, places = _with_places(tile, dim, descending, trace, "topk")
     shape = (*tile.shape[:dim], k, *tile.shape[dim + 1 :])
     first = arange(k) if len(shape) == 1 else iota(shape, dim)
     return take(values, first, dim), take(places, first, dim)
+
+
+def is_searched(size: int, k: int, dtype: str) -> bool:
+    """Return whether `topk` searches for k of so many elements, instead of sorting them all."""
+    least = _LEAST_SEARCHED.get(dtype)
+    return least is not None and size >= max(least, _SEARCHED_PER_FOUND * _found(k))
+
+
+def _found(k: int) -> int:
+    """Return how many elements a search for k of them ends with at most: a power of two."""
+    return 1 << (2 * k - 1).bit_length()
 
 
 def _with_places(
@@ -117,6 +151,80 @@ def _with_packed_places(
     of a float are in the order of signed integers, if those of negative ones are inverted below the
     sign; NaN and -0 get one pattern each, since all NaNs are equal, and both zeros.
     """
+    (words,) = _sorted(
+        [_words(tile, dim, width, descending=descending)], [descending], dim, trace, what
+    )
+    return _unpacked(words, tile, width, descending=descending)
+
+
+def _searched(
+    tile: Tile, dim: int, width: int, k: int, descending: bool, trace: Trace
+) -> tuple[Tile, Tile]:
+    """Return elements of a tile along a dimension, the first k in order, and where they were.
+
+    Words of an element above its place are compared, as a sort of whole rows compares them. First
+    a binary search finds the bits of an element, from the highest to the lowest, that k elements
+    or more reach, but no more than are sorted, if there is one; else that of the last of the k
+    elements, and a second search finds the last place of those equal to it. Then those found move
+    together: element j comes from the first place up to which there are j + 1 of them.
+    """
+    word, most = _PACKED[width][1], _found(k)
+    size, row = tile.shape[dim], tuple(1 if d == dim else n for d, n in enumerate(tile.shape))
+    least = -(1 << (width - 1))
+    whole: Any = _words(tile, dim, width, descending=descending)
+    whole = whole if descending else ~whole
+    key: Any = (whole >> width).to("i32")
+    place: Any = (whole & _LAST_PLACE).to("i32")
+
+    def search(low: Any, step: int, count: Any, reaches: Any) -> Any:
+        """Return the greatest number from `low` that k elements reach, or one that few do."""
+        steps = full(row, step, "i32")
+
+        @while_(lambda low, step, count: any_of((step != 0) & (count > most)), (low, steps, count))
+        def found(low: Any, step: Any, count: Any) -> Any:
+            middle = low + step
+            now: Any = sum_of(reaches(middle).to("i32"), dim, keepdims=True)
+            stays = (now >= k) & (count > most)
+            return where(stays, middle, low), step >> 1, where(stays, now, count)
+
+        return found
+
+    above: Any = sum_of((key >= 0).to("i32"), dim, keepdims=True)
+    is_positive = above >= k
+    low = where(is_positive, full(row, 0, "i32"), least)
+    count = where(is_positive, above, size)
+    low, _, count = search(low, 1 << (width - 2), count, lambda middle: key >= middle)
+
+    def reaches(last: Any) -> Any:
+        return (key > low) | ((key == low) & (place >= last))
+
+    # Only what is excluded has place 0. It is left out here, and fills what stays free.
+    first, _, _ = search(full(row, 1, "i32"), (_LAST_PLACE + 1) >> 1, count, reaches)
+    until: Any = cumsum(reaches(first).to("i32"), dim)
+
+    wanted: Any = iota(tuple(most if d == dim else n for d, n in enumerate(tile.shape)), dim)
+    at: Any = wanted * 0
+    for step in reversed([1 << bit for bit in range(size.bit_length())]):
+        after = at + step
+        last: Any = where(after > size, size, after) - 1
+        is_before = take(until, last, dim) <= wanted
+        at = where((after <= size) & is_before, after, at)
+    is_found = at < size
+    at = where(is_found, at, size - 1)
+    found_key: Any = take(key, at, dim)
+    found_place: Any = take(place, at, dim)
+    found_place = found_place if word == "i32" else found_place.to(word)
+    words: Any = (found_key.to(word) << width) | found_place
+    excluded = (_infinity(tile, width) ^ -1) << width if descending else least << width
+    words = where(is_found, words, excluded)
+    (words,) = _sorted([words], [True], dim, trace, "topk")
+    if not descending:
+        words = ~words
+    return _unpacked(words, tile, width, descending=descending)
+
+
+def _words(tile: Tile, dim: int, width: int, *, descending: bool) -> Tile:
+    """Return the words of a tile's elements, above their places, in the elements' order."""
     bits, word = _PACKED[width]
     magnitude = (1 << (width - 1)) - 1
     signed: Any = tile.bitcast(bits)
@@ -124,12 +232,24 @@ def _with_packed_places(
     ordered = where(tile != tile, magnitude, where(tile == 0.0, 0, ordered))
     places: Any = iota(tile.shape, dim)
     places = _LAST_PLACE - places if descending else places
-    key: Any = (ordered.to(word) << width) | (places if word == "i32" else places.to(word))
+    words: Any = (ordered.to(word) << width) | (places if word == "i32" else places.to(word))
     # What is excluded comes behind all else: as -inf, or NaN, and the last place.
-    infinity = ((1 << _EXPONENTS[tile.dtype]) - 1) << (width - 1 - _EXPONENTS[tile.dtype])
-    last = (infinity ^ -1) << width if descending else (magnitude << width) | _LAST_PLACE
-    (found,) = _sorted([fill(key, last)], [descending], dim, trace, what)
-    words: Any = found
+    last = (
+        (_infinity(tile, width) ^ -1) << width if descending else (magnitude << width) | _LAST_PLACE
+    )
+    return fill(words, last)
+
+
+def _infinity(tile: Tile, width: int) -> int:
+    """Return the bits of a tile's infinity, an integer of so many bits."""
+    exponent = _EXPONENTS[tile.dtype]
+    return ((1 << exponent) - 1) << (width - 1 - exponent)
+
+
+def _unpacked(words: Any, tile: Tile, width: int, *, descending: bool) -> tuple[Tile, Tile]:
+    """Return the elements of a tile's type that words have, and the places below them."""
+    bits, word = _PACKED[width]
+    magnitude = (1 << (width - 1)) - 1
     ordered = (words >> width).to(bits)
     values = (ordered ^ ((ordered >> (width - 1)) & magnitude)).bitcast(tile.dtype)
     order = words & _LAST_PLACE

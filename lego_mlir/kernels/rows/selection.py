@@ -9,6 +9,7 @@ from lego_mlir import frontend as lg
 from lego_mlir.algebra import ceildiv
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.frontend import Kernel, KernelChoice, kernel
+from lego_mlir.frontend.tiles.sorting import is_searched
 from lego_mlir.hardware.limits import WARP_THREADS
 from lego_mlir.kernels.public import public
 from lego_mlir.kernels.rows.bodies.piece import as_dtype, divided
@@ -28,6 +29,9 @@ _HELD, _MOST_WARPS = 8, 8
 
 _SORTED, _LEAST_WARPS, _SORTING_WARPS = 8, 2, 16
 """Elements of a row that a thread sorts, and warps of a CTA."""
+
+_SEARCHED = ((1, 16), (4, 32), (_SORTING_WARPS, 64))
+"""Warps up to which threads search so many elements of a row each."""
 
 _NOWHERE = (1 << 31) - 1
 """The index of no element."""
@@ -176,7 +180,7 @@ def topk(
     def made(columns: int | RowLengths) -> Kernel:
         problem = RowsProblem("topk", rows, columns, arguments, load=lambda x: x)
         longest = problem.longest
-        threads = max(1, 1 << (-(-longest // _SORTED) - 1).bit_length())
+        threads = _threads(longest, k, dtype)
         warps = min(_SORTING_WARPS, max(_LEAST_WARPS, threads // WARP_THREADS))
         held = max(1, warps * WARP_THREADS // threads)
 
@@ -209,3 +213,18 @@ def topk(
     multiples = multiples_of(arguments["x"].bytes)
     parameters = made(RowLengths()).parameters()
     return of_any_length("topk", parameters, made, classes, multiples, (k, classes[-1]))
+
+
+def _threads(columns: int, k: int, dtype: str) -> int:
+    """Return how many threads find the k greatest elements of a row: a power of two.
+
+    More elements a thread make a search shorter, since each step adds up what threads count.
+    """
+
+    def of(held: int) -> int:
+        return 1 << (-(-columns // held) - 1).bit_length()
+
+    if not is_searched(columns, k, dtype):
+        return of(_SORTED)
+    fits = (of(held) for warps, held in _SEARCHED if of(held) <= warps * WARP_THREADS)
+    return next(fits, _SORTING_WARPS * WARP_THREADS)

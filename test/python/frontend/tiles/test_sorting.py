@@ -163,6 +163,54 @@ def test_floats_are_sorted_with_their_places(dtype: str, descending: bool) -> No
     assert (last == -np.inf).all() if descending else np.isnan(last).all()
 
 
+@pytest.mark.parametrize("warps", [1, 4])
+@pytest.mark.parametrize("descending", [False, True], ids=["ascending", "descending"])
+@pytest.mark.parametrize("dtype", ["bf16", "f16", "f32"])
+def test_few_elements_of_long_rows_are_searched(dtype: str, descending: bool, warps: int) -> None:
+    """Ties keep their order, NaNs and infinities too, and what is excluded comes last."""
+    n, k = 600, 20
+    kind, top = lg.Tensor[dtype, (6, n)], lg.Tensor[dtype, (6, k)]
+    places = lg.Tensor["i32", (6, k)]
+
+    @lg.kernel(grid=6, warps=warps)
+    def kernel(x: kind, y: top, at: places):  # type: ignore[valid-type]
+        row = lg.block_id()
+        y[row, :], at[row, :] = lg.topk(
+            lg.restrict(x[row, :], lg.arange(n) >= 7), k, descending=descending
+        )
+
+    rng = np.random.default_rng(4)
+    values = rng.standard_normal((6, n))
+    values[1] = values[1].round()
+    values[2] = np.where(rng.random(n) < 0.02, values[2], -np.inf if descending else np.inf)
+    values[3] = np.where(rng.random(n) < 0.02, values[3], np.nan)
+    values[4] = np.where(rng.random(n) < 0.5, 0.0, -0.0)
+    values[5] = -np.abs(values[5])
+    x = values.astype({"bf16": ml_dtypes.bfloat16, "f16": np.float16, "f32": np.float32}[dtype])
+    _, y, at = run(kernel, x, np.zeros((6, k), x.dtype), np.zeros((6, k), np.int32))
+    for row in range(6):
+        held = x[row, 7:].astype(np.float64)
+        is_nan = np.isnan(held)
+        keys = np.where(is_nan, np.inf, held)
+        order = np.lexsort((~is_nan, -keys) if descending else (is_nan, keys))[:k]
+        np.testing.assert_array_equal(at[row], order + 7)
+        np.testing.assert_array_equal(y[row].astype(np.float64), held[order])
+
+
+def test_searched_rows_of_few_elements_end_with_what_is_excluded() -> None:
+    """Elements before the valid ones are excluded, whose number equals theirs."""
+    kind, top, places = lg.Tensor["f32", (512,)], lg.Tensor["f32", (8,)], lg.Tensor["i32", (8,)]
+
+    @lg.kernel(grid=1, warps=2)
+    def kernel(x: kind, y: top, at: places):  # type: ignore[valid-type]
+        y[:], at[:] = lg.topk(lg.restrict(x[:], lg.arange(512) >= 509), 8)
+
+    x = np.full(512, -np.inf, np.float32)
+    _, y, at = run(kernel, x, np.zeros(8, np.float32), np.zeros(8, np.int32))
+    np.testing.assert_array_equal(at[:3], [509, 510, 511])
+    assert (y == -np.inf).all()
+
+
 def test_what_is_restricted_comes_last() -> None:
     kind = lg.Tensor["i32", (64,)]
 
