@@ -10,7 +10,7 @@ integer.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import inf, nan
+from math import inf, nan, prod
 from typing import Any
 
 from lego_mlir.frontend.coercion import number_attribute
@@ -29,9 +29,10 @@ from lego_mlir.frontend.tiles.reductions import any as any_of
 from lego_mlir.frontend.tiles.reductions import checked_tiles
 from lego_mlir.frontend.tiles.reductions import sum as sum_of
 from lego_mlir.frontend.tiles.scans import cumsum
-from lego_mlir.frontend.tiles.tile import Tile, restricted
+from lego_mlir.frontend.tiles.tile import Tile, restricted, warps_of
 from lego_mlir.frontend.trace import Trace, current
 from lego_mlir.frontend.values import Value
+from lego_mlir.hardware.limits import WARP_THREADS
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.dialect import tile_operations as tiles
 
@@ -41,9 +42,12 @@ _PACKED = {16: ("i16", "i32"), 32: ("i32", "i64")}
 _LAST_PLACE = (1 << 16) - 1
 
 _LEAST_SEARCHED = {"bf16": 256, "f16": 256, "f32": 128}
-_SEARCHED_PER_FOUND = 4
+_SEARCHED_PER_FOUND = 8
 """Elements of a row whose greatest ones are searched for, at least: by their type, and for each one
-that is sorted in the end. Sorts of shorter rows are as fast (bench/results/topk.jsonl)."""
+that is asked for. Sorts of shorter rows are as fast (bench/results/topk.jsonl)."""
+
+_SEARCHED_BITS = 64 * 32
+"""Bits of words that a thread holds at most in a search, beside as many of what is computed."""
 
 _EXPONENTS = {"bf16": 8, "f16": 5, "f32": 8}
 """The bits of exponents."""
@@ -101,7 +105,8 @@ def topk(tile: Tile, k: int, axis: int = -1, *, descending: bool = True) -> tupl
             f"not {k!r}"
         )
     width = _packed_width(tile, dim)
-    if width is not None and is_searched(tile.shape[dim], k, tile.dtype):
+    if is_searched(tile.shape[dim], k, tile.dtype) and _fits(tile, trace):
+        assert width is not None
         values, places = _searched(tile, dim, width, k, descending, trace)
     else:
         values, places = _with_places(tile, dim, descending, trace, "topk")
@@ -111,9 +116,20 @@ def topk(tile: Tile, k: int, axis: int = -1, *, descending: bool = True) -> tupl
 
 
 def is_searched(size: int, k: int, dtype: str) -> bool:
-    """Return whether `topk` searches for k of so many elements, instead of sorting them all."""
+    """Return whether `topk` searches for k of so many elements, if the registers have room."""
     least = _LEAST_SEARCHED.get(dtype)
-    return least is not None and size >= max(least, _SEARCHED_PER_FOUND * _found(k))
+    return least is not None and max(least, _SEARCHED_PER_FOUND * k) <= size <= _LAST_PLACE
+
+
+def searched_elements(dtype: str) -> int:
+    """Return how many elements of a type a thread can search."""
+    return _SEARCHED_BITS // (64 if dtype == "f32" else 32)
+
+
+def _fits(tile: Tile, trace: Trace) -> bool:
+    """Return whether the threads' registers hold what a search computes."""
+    threads = warps_of(trace) * WARP_THREADS
+    return prod(tile.shape) <= threads * searched_elements(tile.dtype)
 
 
 def _found(k: int) -> int:

@@ -9,7 +9,7 @@ from lego_mlir import frontend as lg
 from lego_mlir.algebra import ceildiv
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.frontend import Kernel, KernelChoice, kernel
-from lego_mlir.frontend.tiles.sorting import is_searched
+from lego_mlir.frontend.tiles.sorting import is_searched, searched_elements
 from lego_mlir.hardware.limits import WARP_THREADS
 from lego_mlir.kernels.public import public
 from lego_mlir.kernels.rows.bodies.piece import as_dtype, divided
@@ -181,7 +181,8 @@ def topk(
         problem = RowsProblem("topk", rows, columns, arguments, load=lambda x: x)
         longest = problem.longest
         threads = _threads(longest, k, dtype)
-        warps = min(_SORTING_WARPS, max(_LEAST_WARPS, threads // WARP_THREADS))
+        least = 1 if is_searched(longest, k, dtype) else _LEAST_WARPS
+        warps = min(_SORTING_WARPS, max(least, threads // WARP_THREADS))
         held = max(1, warps * WARP_THREADS // threads)
 
         def topk(x: Any, values: Any, index: Any) -> None:
@@ -226,5 +227,6 @@ def _threads(columns: int, k: int, dtype: str) -> int:
 
     if not is_searched(columns, k, dtype):
         return of(_SORTED)
-    fits = (of(held) for warps, held in _SEARCHED if of(held) <= warps * WARP_THREADS)
-    return next(fits, _SORTING_WARPS * WARP_THREADS)
+    most = searched_elements(dtype)
+    choices = ((warps * WARP_THREADS, of(min(held, most))) for warps, held in _SEARCHED)
+    return next((n for limit, n in choices if n <= limit), _SORTING_WARPS * WARP_THREADS)

@@ -197,6 +197,17 @@ def test_the_greatest_elements_in_order(shape: tuple[int, int], k: int) -> None:
     np.testing.assert_array_equal(values, np.take_along_axis(x, want, 1))
 
 
+@pytest.mark.parametrize(("columns", "dtype"), [(8192, "f32"), (16384, "f32"), (16384, "bf16")])
+def test_the_greatest_of_long_rows_are_found(columns: int, dtype: str) -> None:
+    """Registers have room for the search, or the row is sorted."""
+    x = random(2, columns).astype({"f32": np.float32, "bf16": ml_dtypes.bfloat16}[dtype])
+    values, index = np.zeros((2, 5), x.dtype), np.zeros((2, 5), np.int32)
+    topk(2, columns, dtype, k=5)(x, values, index, device="sim")
+    want = np.argsort(-x.astype(np.float64), axis=1, kind="stable")[:, :5]
+    np.testing.assert_array_equal(index, want)
+    np.testing.assert_array_equal(values, np.take_along_axis(x, want, 1))
+
+
 def test_softmax_of_the_greatest() -> None:
     x = random(4, 64)
     values, index = np.zeros((4, 8), np.float32), np.zeros((4, 8), np.int32)
