@@ -11,6 +11,8 @@ threads update together only need each update to be atomic among the threads tha
 those of the device, or for shared memory those of the CTA. `relax` sets that order and scope.
 
 One with `ordered` is a release and an acquire of the device, which orders what surrounds it.
+
+Updates of 16 bits for which the GPU has no instruction compare and swap; see `compared_updates`.
 """
 
 from __future__ import annotations
@@ -18,8 +20,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from lego_mlir.hardware.targets import Target
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import arith, ir, memref, scf
+from lego_mlir.mlir.lowering import compared_updates
 from lego_mlir.mlir.lowering.accesses import LayoutAccess, constant, zero
 from lego_mlir.mlir.modules import operations_in
 
@@ -56,25 +60,47 @@ def why_not_atomic(kind: object, element: Any) -> tuple[str, str] | None:
     return None
 
 
-def update(access: LayoutAccess, value: Any, kind: str, *, is_ordered: bool = False) -> Any:
+def update(
+    access: LayoutAccess, value: Any, kind: str, target: Target, *, is_ordered: bool = False
+) -> Any:
     """Build the update of an element; return the value before, 0 where there is no element."""
-    build = _build_ordered if is_ordered else build_update
     _, runs = access.runs()
     (group,) = access.groups(runs)
     if group.condition is False:
         return constant(access.kind, zero(access.kind))
     if group.condition is True:
-        return build(kind, value, access.flat, group.offsets[0])
+        return build_update(
+            kind, value, access.flat, group.offsets[0], target, is_ordered=is_ordered
+        )
     guard = scf.IfOp(group.condition, [access.kind], has_else=True)
     with ir.InsertionPoint(guard.then_block):
-        scf.YieldOp([build(kind, value, access.flat, group.offsets[0])])
+        old = build_update(
+            kind, value, access.flat, group.offsets[0], target, is_ordered=is_ordered
+        )
+        scf.YieldOp([old])
     with ir.InsertionPoint(guard.else_block):
         scf.YieldOp([constant(access.kind, zero(access.kind))])
     return guard.results[0]
 
 
-def build_update(kind: str, value: Any, flat: Any, offset: Any) -> Any:
-    """Build the update of the element at an offset of a buffer; return the value before."""
+def build_update(
+    kind: str, value: Any, flat: Any, offset: Any, target: Target, *, is_ordered: bool = False
+) -> Any:
+    """Build the update of the element at an offset of a buffer; return the value before.
+
+    Args:
+        kind: one of `KINDS`.
+        value: the number.
+        flat: the buffer, of one dimension.
+        offset: in elements, an index.
+        target: the GPU architecture, which has an instruction for the update or not.
+        is_ordered: a release and an acquire of the device, of global memory.
+    """
+    if compared_updates.needs_comparison(kind, value.type, target):
+        order = "acq_rel" if is_ordered else "relaxed"
+        return compared_updates.build(kind, value, flat, offset, order)
+    if is_ordered:
+        return _build_ordered(kind, value, flat, offset)
     names = _OF_FLOATS if isinstance(value.type, ir.FloatType) else _OF_INTEGERS
     which = arith.AtomicRMWKind[names[kind]]
     return memref.AtomicRMWOp(which, value, flat, [offset]).result

@@ -227,7 +227,9 @@ class _Lowering:
         with ir.InsertionPoint(op), op.location:
             orders = dialect.ORDERS in op.attributes
             old = located(
-                self.source, op, lambda: atomics.update(access, value, kind, is_ordered=orders)
+                self.source,
+                op,
+                lambda: atomics.update(access, value, kind, self.target, is_ordered=orders),
             )
         op.results[0].replace_all_uses_with(old)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -62,6 +63,44 @@ def updated(kind: str, dtype: str, target: str) -> tuple[Any, Any]:
 def test_every_update_counts(kind: str, dtype: str, target: str) -> None:
     out, want = updated(kind, dtype, target)
     np.testing.assert_array_equal(out, want)
+
+
+@pytest.mark.parametrize("target", ["sm_75", "sm_80", "sm_90a"])
+@pytest.mark.parametrize(
+    ("kind", "dtype"),
+    [
+        *((kind, "i16") for kind in [*UPDATES, "exchange"]),
+        *((kind, "f16") for kind in ("add", "max", "min", "exchange")),
+        *((kind, "bf16") for kind in ("add", "max", "min", "exchange")),
+    ],
+)
+def test_an_update_of_two_bytes_touches_no_others(kind: str, dtype: str, target: str) -> None:
+    """Neither those behind an odd number of elements, nor in shared memory those of a neighbour."""
+    size = 7
+    function = getattr(lg, f"atomic_{kind}")
+
+    def kernel(x: Any, out: Any) -> None:
+        own = lg.shared(dtype, lg.OrderBy(lg.Row(size)))
+        t = lg.thread_id()
+        own[t] = x[t]
+        lg.barrier()
+        function(own, t, x[t])
+        lg.barrier()
+        function(out, t, own[t])
+
+    types = {name: lg.TensorType(dtype, lg.OrderBy(lg.Row(size))) for name in ("x", "out")}
+    artifact = lg.kernel(grid=1, block=size, parameters=types)(kernel).compile(target)
+    has_instruction = kind == "add" and (dtype == "f16" or (dtype == "bf16" and target == "sm_90a"))
+    for memory in ("cta.shared", "gpu.global"):
+        assert (f"atom.relaxed.{memory}.cas.b16" in artifact.ptx) != has_instruction
+    assert "cas.b32" not in artifact.ptx
+    numpy = ml_dtypes.bfloat16 if dtype == "bf16" else DTYPES[dtype]
+    x = np.arange(-3, 4).astype(numpy)
+    out = np.full(size, 3, numpy)
+    lg.launch(artifact, x, out, device="sim")
+    combine = UPDATES[kind][1] if kind in UPDATES else lambda _, new: new
+    three = np.full(size, 3, numpy)
+    np.testing.assert_array_equal(out, combine(three, combine(x, x)).astype(numpy))
 
 
 def test_the_updates_are_relaxed_and_of_the_memory_that_threads_share() -> None:

@@ -45,7 +45,7 @@ class Updates:
         for k in range(count):
             one = _element(value, k) if count > 1 else value
             offset = at if k == 0 else arith.AddIOp(at, _index(k)).result
-            atomics.build_update(self._kind, one, flat, offset)
+            atomics.build_update(self._kind, one, flat, offset, self._target)
 
     def _is_vector(self, flat: Any) -> bool:
         """Return whether an instruction updates several elements of a buffer."""
