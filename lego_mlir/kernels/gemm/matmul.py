@@ -30,6 +30,7 @@ from lego_mlir.kernels.gemm.matrices import ALIGNMENT, layout_of, order_of
 from lego_mlir.kernels.gemm.planner import byte_copy_warning, fallback_warning, plan, ways
 from lego_mlir.kernels.gemm.problem import Problem
 from lego_mlir.kernels.public import public, warn_user
+from lego_mlir.kernels.tuning import is_wanted
 
 _ALTERNATIVES = 8
 """Configs that are tried after one whose machine code spills registers."""
@@ -106,7 +107,7 @@ def matmul(
     Raises:
         LegoError: a size, a type or a layout is wrong, or the target has no such instruction.
     """
-    is_tuned = config is None and schedule is None and not promote and tuner.is_wanted(tune)
+    is_tuned = config is None and schedule is None and not promote and is_wanted(tune)
     target, model = _machine(target, is_needed=is_tuned)
     rows = rows_of(a) if m is None else m
     known = (1 if m is None else m, n, k)

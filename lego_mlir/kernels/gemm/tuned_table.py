@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import functools
 import json
-import re
 from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -31,6 +30,7 @@ from lego_mlir.kernels.gemm.gemv.config import GemvConfig
 from lego_mlir.kernels.gemm.mma.config import MmaConfig
 from lego_mlir.kernels.gemm.problem import Problem
 from lego_mlir.kernels.gemm.wgmma.config import WgmmaConfig
+from lego_mlir.kernels.tuning import file_name
 
 _Kind = TypeVar("_Kind", bound=GemmConfig)
 
@@ -96,7 +96,7 @@ def record(device: str, problem: Problem, config: GemmConfig, folder: Path = FOL
 
 def file_of(device: str, folder: Path = FOLDER) -> Path:
     """Return the file of a device's table, such as `tuned/nvidia-h200.json`."""
-    return folder / (re.sub(r"[^a-z0-9]+", "-", device.lower()).strip("-") + ".json")
+    return folder / file_name(device)
 
 
 def config_from(entry: dict[str, Any]) -> GemmConfig:

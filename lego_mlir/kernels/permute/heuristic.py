@@ -19,9 +19,9 @@ from lego_mlir.kernels.permute.access_costs import (
 )
 from lego_mlir.kernels.permute.accesses import Accesses
 from lego_mlir.kernels.permute.by_squares.config import SquareConfig
-from lego_mlir.kernels.permute.by_squares.heuristic import choose_squares
+from lego_mlir.kernels.permute.by_squares.heuristic import choose_squares, rank_squares
 from lego_mlir.kernels.permute.by_words.config import WordConfig
-from lego_mlir.kernels.permute.by_words.heuristic import choose_words, is_small
+from lego_mlir.kernels.permute.by_words.heuristic import choose_words, is_small, rank_words
 from lego_mlir.kernels.permute.config import CopyConfig, TileConfig
 from lego_mlir.kernels.permute.problem import PermuteProblem, count_tiles
 from lego_mlir.kernels.permute.run_heuristic import choose_runs
@@ -84,6 +84,13 @@ the time of others, which were faster on an H200 than estimated."""
 _GAIN_SQUARES = 0.95
 """Kernels by squares are taken where they are estimated to take less than so much of the time of
 others: where the estimates were nearer, the others were as often faster on an H200."""
+
+_WORDS, _SQUARES = 6, 5
+"""So many kernels by words and by squares are ranked: on an H200, the best of all that are was the
+fastest of 13 that were measured."""
+
+_TILES = 4
+"""So many tiles are looked at in full to rank kernels by words, of two kinds."""
 
 _UNIT_BYTES = 8
 """The largest unit that stays together: in shared memory it is accessed by one lane."""
@@ -156,6 +163,25 @@ def choose_config(problem: PermuteProblem, element_bytes: int, max_width: int) -
     if squares is not None and squares[1].cycles < _GAIN_SQUARES * chosen[1].cycles:
         chosen = squares
     return chosen[0]
+
+
+def ranked(problem: PermuteProblem, element_bytes: int, max_width: int) -> list[Config]:
+    """Return configs to time: the chosen one, and the best of each kind by their estimates.
+
+    Args:
+        problem: the permutation.
+        element_bytes: bytes of an element.
+        max_width: elements that one access may take, by the alignment of both arrays.
+    """
+    found: list[Config] = [choose_config(problem, element_bytes, max_width)]
+    found += candidates(problem, element_bytes, max_width).values()
+    if not problem.is_open:
+        unit = _unit(problem, element_bytes, max_width)
+        units, max_bytes = problem.in_units(unit), max_width * element_bytes
+        sizes = unit, unit * element_bytes, max_bytes
+        found += [config for config, _ in rank_words(units, *sizes, _TILES)[:_WORDS]]
+        found += [config for config, _ in rank_squares(units, *sizes)[:_SQUARES]]
+    return list(dict.fromkeys(found))
 
 
 def candidates(problem: PermuteProblem, element_bytes: int, max_width: int) -> dict[str, _Earlier]:

@@ -13,6 +13,7 @@ from lego_mlir.frontend.dtypes import check_dtype
 from lego_mlir.hardware.dtypes import ELEMENT_BYTES
 from lego_mlir.hardware.limits import MAX_ACCESS_BYTES, MAX_CTA_THREADS
 from lego_mlir.index import Int
+from lego_mlir.kernels.permute import tuner
 from lego_mlir.kernels.permute.by_squares.config import SquareConfig
 from lego_mlir.kernels.permute.by_squares.kernel import square_permutation
 from lego_mlir.kernels.permute.by_words.config import WordConfig
@@ -29,7 +30,9 @@ from lego_mlir.kernels.permute.heuristic import (
 from lego_mlir.kernels.permute.kernel import copy_permutation, tiled_permutation
 from lego_mlir.kernels.permute.problem import PermuteProblem, find_problem
 from lego_mlir.kernels.permute.runs import RunConfig, run_permutation
+from lego_mlir.kernels.permute.tuner import Moved
 from lego_mlir.kernels.public import public
+from lego_mlir.kernels.tuning import is_wanted
 
 STRIDED = ("vector", "runs", "words", "squares")
 VARIANTS = ("naive", "shared", *STRIDED)
@@ -51,6 +54,7 @@ def transpose(
     tile: int = 32,
     rows: int = 8,
     alignment: int = 16,
+    tune: bool | None = None,
 ) -> Kernel | KernelChoice:
     """Return a kernel that transposes an m×n matrix, or a batch of them.
 
@@ -70,13 +74,17 @@ def transpose(
         tile: side of the square tile of a CTA in `naive` and `shared`; a power of two.
         rows: rows of the tile that the threads of a CTA transpose at a time; a divisor of `tile`.
         alignment: bytes that both arrays' addresses are a multiple of; `vector` relies on it.
+        tune: whether the GPU in this machine times about ten configs, unless it did before; see
+            `kernels.tuning`. By default if `LEGO_MLIR_TUNE` is 1. Nothing is timed for a variant,
+            or for sizes that only a launch knows.
 
     Raises:
-        LegoError: a size or a layout is wrong, or the layouts have no such variant.
+        LegoError: a size or a layout is wrong, the layouts have no such variant, or there is no GPU
+            to tune on.
     """
 
     def made(m: Int, n: Int, a: Layout | None, b: Layout | None) -> Kernel:
-        return _transpose(m, n, dtype, a, b, batch, variant, tile, rows, alignment)
+        return _transpose(m, n, dtype, a, b, batch, variant, tile, rows, alignment, tune)
 
     by_vectors = variant in (*STRIDED, None)
     return _of_open_sizes({"M": m, "N": n}, (a, b), made, by_vectors=by_vectors)
@@ -93,6 +101,7 @@ def _transpose(
     tile: int,
     rows: int,
     alignment: int,
+    tune: bool | None,
 ) -> Kernel:
     """Return the kernel of `transpose`, for sizes that may be symbols."""
     lead: tuple[Int, ...] = () if batch is None else (batch,)
@@ -108,7 +117,7 @@ def _transpose(
     if variant in (*STRIDED, None):
         problem = find_problem((*lead, m, n), axes, source.layout, target.layout)
         if problem is not None:
-            return _vectorized("transpose", problem, source, target, reference, variant)
+            return _vectorized("transpose", problem, source, target, reference, variant, tune)
         if variant is not None:
             raise LegoError(
                 f"transpose: the layouts '{source.layout}' and '{target.layout}' are not both "
@@ -142,6 +151,7 @@ def permute(
     b: Layout | None = None,
     variant: str | None = None,
     alignment: int = 16,
+    tune: bool | None = None,
 ) -> Kernel | KernelChoice:
     """Return a kernel that permutes the dimensions of a tensor, like NumPy's transpose.
 
@@ -154,9 +164,11 @@ def permute(
         b: layout of the output, strided; row-major by default.
         variant: `vector`, `runs`, `words` or `squares`, as of `transpose`; by default the best one.
         alignment: bytes that both arrays' addresses are a multiple of.
+        tune: whether the GPU in this machine times configs, as `transpose` does.
 
     Raises:
-        LegoError: the axes are not a permutation, or a layout is not strided.
+        LegoError: the axes are not a permutation, a layout is not strided, or there is no GPU to
+            tune on.
     """
     axes = tuple(axes)
     if variant not in (*STRIDED, None):
@@ -180,7 +192,7 @@ def permute(
             raise LegoError(
                 f"permute: the layouts '{source.layout}' and '{target.layout}' are not both strided"
             )
-        return _vectorized("permute", problem, source, target, _reference(axes), variant)
+        return _vectorized("permute", problem, source, target, _reference(axes), variant, tune)
 
     sizes = {f"D{k}": n for k, n in enumerate(shape)}
     return _of_open_sizes(sizes, (a, b), made, by_vectors=True)
@@ -236,6 +248,7 @@ def _vectorized(
     b: TensorType,
     reference: str,
     variant: str | None,
+    tune: bool | None,
 ) -> Kernel:
     """Return the kernel of a permutation of strided layouts, of the variant that is asked for."""
     if problem.is_open and variant in ("runs", "words", "squares"):
@@ -245,9 +258,17 @@ def _vectorized(
         )
     element_bytes = ELEMENT_BYTES[a.dtype]
     max_width = max(1, min(MAX_ACCESS_BYTES, a.alignment, b.alignment) // element_bytes)
+
+    def with_config(config: Config) -> Kernel:
+        return _with_config(name, problem, config, element_bytes, a, b, reference)
+
     config: Config
     if variant is None:
-        config = choose_config(problem, element_bytes, max_width)
+        tuned = None
+        if not problem.is_open and is_wanted(tune):
+            moved = Moved(problem, element_bytes, max_width)
+            tuned = tuner.tuned(name, moved, lambda config: with_config(config).compile(), tune)
+        config = tuned or choose_config(problem, element_bytes, max_width)
     elif variant == "words":
         config, _ = by_words(problem, element_bytes, max_width)
     elif variant == "squares":
@@ -255,6 +276,19 @@ def _vectorized(
         config, _ = squares or by_words(problem, element_bytes, max_width)
     else:
         config = candidates(problem, element_bytes, max_width)[variant]
+    return with_config(config)
+
+
+def _with_config(
+    name: str,
+    problem: PermuteProblem,
+    config: Config,
+    element_bytes: int,
+    a: TensorType,
+    b: TensorType,
+    reference: str,
+) -> Kernel:
+    """Return the kernel of a permutation with a config."""
     match config:
         case CopyConfig():
             return copy_permutation(name, problem, config, a, b, reference)

@@ -37,6 +37,16 @@ def choose_squares(
 ) -> tuple[SquareConfig, Accesses] | None:
     """Return the config by squares, and what it accesses; `None` if tiles have no squares.
 
+    Arguments are those of `rank_squares`.
+    """
+    return next(iter(rank_squares(problem, unit, unit_bytes, max_bytes)), None)
+
+
+def rank_squares(
+    problem: PermuteProblem, unit: int, unit_bytes: int, max_bytes: int
+) -> list[tuple[SquareConfig, Accesses]]:
+    """Return the configs by squares, and what they access, the best first.
+
     Units of 8 bytes have none: they were as fast or faster by words, on an H200.
 
     Args:
@@ -46,7 +56,7 @@ def choose_squares(
         max_bytes: bytes that one access may take, by the alignment of both arrays.
     """
     if problem.is_copy or unit_bytes > BANK_BYTES or max_bytes < BANK_BYTES:
-        return None
+        return []
     most, tiles = tiles_of_runs(problem, unit_bytes, _TILE_BYTES, _CTAS)
     classes = [(1, set(tiles))]
     if max_bytes == MAX_ACCESS_BYTES:
@@ -64,10 +74,7 @@ def choose_squares(
             looked_at += bool(configs)
             if looked_at == _TILES:
                 break
-    if not found:
-        return None
-    *_, config, counts = min(found, key=lambda each: each[:3])
-    return config, counts
+    return [(config, counts) for *_, config, counts in sorted(found, key=lambda each: each[:3])]
 
 
 def configs_of(

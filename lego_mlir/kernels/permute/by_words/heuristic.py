@@ -54,13 +54,22 @@ _BETTER, _FEW = 0.95, 1.1
 def choose_words(
     problem: PermuteProblem, unit: int, unit_bytes: int, max_bytes: int
 ) -> tuple[WordConfig, Accesses]:
-    """Return the config by words, and what it accesses.
+    """Return the config by words, and what it accesses; arguments as of `rank_words`."""
+    return rank_words(problem, unit, unit_bytes, max_bytes, _TILES)[0]
+
+
+def rank_words(
+    problem: PermuteProblem, unit: int, unit_bytes: int, max_bytes: int, tiles_each: int
+) -> list[tuple[WordConfig, Accesses]]:
+    """Return the best config by words of each tile, and what it accesses, the best first.
 
     Args:
         problem: the permutation of units.
         unit: elements of a unit.
         unit_bytes: bytes of a unit.
         max_bytes: bytes that one access may take, by the alignment of both arrays.
+        tiles_each: how many tiles are looked at in full, of those that store whole sectors and of
+            the others.
     """
     most, tiles = tiles_of_runs(problem, unit_bytes, _TILE_BYTES, _CTAS)
     classes = [(1, ranked_tiles(problem, tiles, 1, unit_bytes, _threads, OF_WORDS))]
@@ -82,12 +91,14 @@ def choose_words(
                         looked_at.add(tile)
                         counts = count_words(problem, config, unit_bytes)
                         found.append((counts.cycles, tile, word, config, counts))
-                if len(looked_at) == _TILES:
+                if len(looked_at) == tiles_each:
                     break
         if found:
             break
-    *_, config, counts = min(found, key=lambda each: each[:3])
-    return config, counts
+    best: dict[tuple[tuple[int, ...], int], tuple[WordConfig, Accesses]] = {}
+    for *_, config, counts in sorted(found, key=lambda each: each[:3]):
+        best.setdefault((config.tile, config.sector), (config, counts))
+    return list(best.values())
 
 
 def to_sectors(
