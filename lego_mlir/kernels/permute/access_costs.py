@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import prod
 from typing import Any
@@ -89,7 +89,7 @@ def count_roughly(
     sector: int,
     threads: int,
     unit_bytes: int,
-    prices: Prices,
+    prices: Mapping[int, Prices],
 ) -> Accesses:
     """Return what a permutation by words or squares moves, and how long CTAs take, no accesses.
 
@@ -99,7 +99,7 @@ def count_roughly(
         sector: as of `WordConfig`.
         threads: of a CTA.
         unit_bytes: bytes of a unit.
-        prices: of this kind of kernel.
+        prices: of this kind of kernel, by the bytes of a unit.
     """
     tiles = Tiles(problem, tile, 1, unit_bytes, tuple(tiled_modes(problem, tile, sector)), sector)
     units = prod(tile) / threads

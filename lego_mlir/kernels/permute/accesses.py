@@ -7,13 +7,14 @@
 - A CTA loads, waits, stores: so long it takes, however little it moves. Other CTAs work meanwhile,
   as many as there are threads, registers and shared memory for.
 
-The time is near to the longest of them, and a large part of a CTA's time more. Of the kernels that
-are chosen for 103 permutations on an H200 (bench/results/moves.jsonl), half of the estimates are
-within 4 % of what was measured, nine in ten within 19 %.
+The time is near to the longest of them, and a large part of a CTA's time more. Of 150 random
+permutations of a seed that no price was fitted to, what is chosen took 2.8 % longer on an H200 than
+the fastest of the five kernels with the best estimates (bench/results/permute_choices.jsonl).
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import ceil
 
@@ -51,7 +52,6 @@ class Prices:
         request: cycles of a request for global memory, where a wavefront of shared memory takes
             one.
         line: more, for each line that it touches.
-        far: bytes for each row of the input, if rows are `_FAR` or more from one another.
         sharpness: the exponent of the norm that the time is of its parts: the larger, the nearer it
             is to the longest.
         idle: of these cycles, those in which memory is idle where the kernel begins and ends.
@@ -66,18 +66,28 @@ class Prices:
     special: float
     request: float
     line: float
-    far: float
     sharpness: float
     idle: float
 
 
-OF_TILES = Prices(0.07, 1.5, 1.7, 0.0, 1450.0, 19.0, 0.0, 3.0, 0.0, 0.0, 3.7, 0.0)
-OF_WORDS = Prices(0.02, 0.35, 2.03, 10.0, 1890.0, 47.0, 0.33, 3.0, 0.0, 0.0, 3.7, 0.33)
-OF_SQUARES = Prices(0.04, 0.16, 1.67, 0.15, 860.0, 108.0, 0.36, 0.61, 0.22, 0.0, 2.7, 0.09)
-"""Of kernels by tiles of two modes, by runs and of copies; by words; and by squares."""
-
-_FAR = 2e6
-"""Bytes between rows from which on each is in another page."""
+OF_TILES = {
+    1: Prices(0.0728, 1.45, 1.33, 0.301, 1580.0, 18.2, 0.0, 3.22, 0.0, 2.33, 0.0),
+    2: Prices(0.0678, 1.38, 1.56, 0.301, 1460.0, 17.7, 0.0, 5.52, 0.0, 2.94, 0.0),
+    4: Prices(0.0856, 1.4, 1.7, 0.301, 1260.0, 19.1, 0.0, 4.78, 0.0, 2.23, 0.0),
+}
+OF_WORDS = {
+    1: Prices(0.0197, 0.307, 3.17, 10.3, 2610.0, 80.6, 0.338, 4.63, 0.0, 5.76, 0.445),
+    2: Prices(0.0198, 0.322, 1.88, 11.4, 1180.0, 121.0, 0.395, 3.05, 0.0, 4.75, 0.753),
+    4: Prices(0.0199, 0.334, 2.3, 13.6, 1060.0, 126.0, 0.395, 3.54, 0.0, 5.44, 0.754),
+}
+OF_SQUARES = {
+    1: Prices(0.0542, 0.179, 1.95, 0.319, 853.0, 148.0, 0.326, 0.576, 0.406, 1.94, 0.119),
+    2: Prices(0.0528, 0.166, 1.7, 0.308, 777.0, 145.0, 0.321, 0.672, 0.358, 1.76, 0.127),
+    4: Prices(0.046, 0.162, 1.7, 0.312, 894.0, 124.0, 0.345, 0.611, 0.274, 1.78, 0.108),
+}
+"""Of kernels by tiles of two modes, by runs and of copies; by words; and by squares: each by the
+bytes of a unit; those of 4 hold for larger ones. Fitted to kernels of 700 permutations, most
+random, on an H200: to which is the fastest one of each, and to how the times of all differ."""
 
 _L2_BYTES = 46e6
 """Bytes that are loaded until none of the earlier ones are in the L2 cache."""
@@ -107,7 +117,6 @@ class Accesses:
         written_row: bytes of a tile that are side by side in the output.
         between: bytes that are loaded before the input's next line, where a row goes on.
         prices: what the parts cost.
-        stride: bytes between rows of the input, on average.
         lines: that requests for global memory touch; 0 if they are not counted.
         special: the part of the tiles whose CTAs find out what they store.
         instructions: that are issued; 0 if they are not counted.
@@ -127,7 +136,6 @@ class Accesses:
     between: float
     prices: Prices
     special: float = 0.0
-    stride: float = 0.0
     lines: float = 0.0
     instructions: float = 0.0
 
@@ -154,7 +162,6 @@ class Accesses:
         of_read = price.read + price.again * min(1.0, self.between / _L2_BYTES)
         beyond = of_read * (self.read - 1) + price.written * (self.written - 1)
         rows = price.row / self.row + price.row / 2 / self.written_row
-        rows += price.far * min(1.0, self.stride / _FAR) / self.row
         return self.least_cycles * (1 + beyond + rows)
 
     @property
@@ -180,6 +187,11 @@ class Accesses:
         power = self.prices.sharpness
         longest: float = sum(part**power for part in parts) ** (1 / power)
         return longest + self.idle_cycles
+
+
+def prices_of(kind: Mapping[int, Prices], unit_bytes: int) -> Prices:
+    """Return the prices of a kind of kernel for units of so many bytes."""
+    return kind[min(unit_bytes, max(kind))]
 
 
 def ctas_at_a_time(threads: int, thread_bytes: float, shared_bytes: float) -> int:

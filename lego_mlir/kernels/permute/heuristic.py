@@ -19,9 +19,9 @@ from lego_mlir.kernels.permute.access_costs import (
 )
 from lego_mlir.kernels.permute.accesses import Accesses
 from lego_mlir.kernels.permute.by_squares.config import SquareConfig
-from lego_mlir.kernels.permute.by_squares.heuristic import choose_squares, rank_squares
+from lego_mlir.kernels.permute.by_squares.heuristic import rank_squares
 from lego_mlir.kernels.permute.by_words.config import WordConfig
-from lego_mlir.kernels.permute.by_words.heuristic import choose_words, is_small, rank_words
+from lego_mlir.kernels.permute.by_words.heuristic import rank_words
 from lego_mlir.kernels.permute.config import CopyConfig, TileConfig
 from lego_mlir.kernels.permute.problem import PermuteProblem, count_tiles
 from lego_mlir.kernels.permute.run_heuristic import choose_runs
@@ -74,23 +74,13 @@ _SKEWED = {
 }
 """For outputs whose rows are not aligned, and which are stored by vectors nevertheless."""
 
-_NEAR = 0.97
-"""What is estimated to be so near to a copy is taken without looking at kernels by words."""
-
-_GAIN_SMALL = 0.75
-"""Kernels by words of small tensors are taken where they are estimated to take less than so much of
-the time of others, which were faster on an H200 than estimated."""
-
-_GAIN_SQUARES = 0.95
-"""Kernels by squares are taken where they are estimated to take less than so much of the time of
-others: where the estimates were nearer, the others were as often faster on an H200."""
-
 _WORDS, _SQUARES = 6, 5
 """So many kernels by words and by squares are ranked: on an H200, the best of all that are was the
 fastest of 13 that were measured."""
 
-_TILES = 4
-"""So many tiles are looked at in full to rank kernels by words, of two kinds."""
+_TILES, _MORE_TILES = 2, 4
+"""So many tiles by words are looked at in full, of those that store whole sectors and of the
+others: to choose a kernel, and to rank some."""
 
 _UNIT_BYTES = 8
 """The largest unit that stays together: in shared memory it is accessed by one lane."""
@@ -150,19 +140,13 @@ def choose_config(problem: PermuteProblem, element_bytes: int, max_width: int) -
     configs = candidates(problem, element_bytes, max_width)
     if problem.is_open:
         return configs["vector"]
-    counted = [(_count(problem, config, element_bytes), config) for config in configs.values()]
-    accesses, best = min(counted, key=lambda each: each[0].cycles)
-    if accesses.least_cycles >= _NEAR * accesses.cycles:
-        return best
-    words, of_words = by_words(problem, element_bytes, max_width)
-    small = is_small(problem, element_bytes)
-    chosen: tuple[Config, Accesses] = (best, accesses)
-    if of_words.cycles < (_GAIN_SMALL if small else 1.0) * accesses.cycles:
-        chosen = words, of_words
+    found: list[tuple[Config, Accesses]] = [
+        (config, _count(problem, config, element_bytes)) for config in configs.values()
+    ]
+    found.append(by_words(problem, element_bytes, max_width))
     squares = by_squares(problem, element_bytes, max_width)
-    if squares is not None and squares[1].cycles < _GAIN_SQUARES * chosen[1].cycles:
-        chosen = squares
-    return chosen[0]
+    found += [] if squares is None else [squares]
+    return min(found, key=lambda each: each[1].cycles)[0]
 
 
 def ranked(problem: PermuteProblem, element_bytes: int, max_width: int) -> list[Config]:
@@ -176,11 +160,10 @@ def ranked(problem: PermuteProblem, element_bytes: int, max_width: int) -> list[
     found: list[Config] = [choose_config(problem, element_bytes, max_width)]
     found += candidates(problem, element_bytes, max_width).values()
     if not problem.is_open:
-        unit = _unit(problem, element_bytes, max_width)
-        units, max_bytes = problem.in_units(unit), max_width * element_bytes
-        sizes = unit, unit * element_bytes, max_bytes
-        found += [config for config, _ in rank_words(units, *sizes, _TILES)[:_WORDS]]
-        found += [config for config, _ in rank_squares(units, *sizes)[:_SQUARES]]
+        units = _in_units(problem, element_bytes, max_width)
+        words, squares = rank_words(*units, _MORE_TILES), rank_squares(*units)
+        found += [config for config, _ in words[:_WORDS]]
+        found += [config for config, _ in squares[:_SQUARES]]
     return list(dict.fromkeys(found))
 
 
@@ -195,9 +178,7 @@ def candidates(problem: PermuteProblem, element_bytes: int, max_width: int) -> d
     else:
         found = {"vector": choose_tile(problem, element_bytes, max_width)}
     if not problem.is_open:
-        unit = _unit(problem, element_bytes, max_width)
-        units, max_bytes = problem.in_units(unit), max_width * element_bytes
-        found["runs"] = choose_runs(units, unit, unit * element_bytes, max_bytes)
+        found["runs"] = choose_runs(*_in_units(problem, element_bytes, max_width))
     return found
 
 
@@ -205,18 +186,22 @@ def by_words(
     problem: PermuteProblem, element_bytes: int, max_width: int
 ) -> tuple[WordConfig, Accesses]:
     """Return the config by words and what it accesses; arguments as of a choice."""
-    unit = _unit(problem, element_bytes, max_width)
-    units, max_bytes = problem.in_units(unit), max_width * element_bytes
-    return choose_words(units, unit, unit * element_bytes, max_bytes)
+    return rank_words(*_in_units(problem, element_bytes, max_width), _TILES)[0]
 
 
 def by_squares(
     problem: PermuteProblem, element_bytes: int, max_width: int
 ) -> tuple[SquareConfig, Accesses] | None:
     """Return the config by squares and what it accesses, if there is one; arguments as above."""
+    return next(iter(rank_squares(*_in_units(problem, element_bytes, max_width))), None)
+
+
+def _in_units(
+    problem: PermuteProblem, element_bytes: int, max_width: int
+) -> tuple[PermuteProblem, int, int, int]:
+    """Return the permutation of units, their elements and bytes, and the bytes of an access."""
     unit = _unit(problem, element_bytes, max_width)
-    units, max_bytes = problem.in_units(unit), max_width * element_bytes
-    return choose_squares(units, unit, unit * element_bytes, max_bytes)
+    return problem.in_units(unit), unit, unit * element_bytes, max_width * element_bytes
 
 
 def _unit(problem: PermuteProblem, element_bytes: int, max_width: int) -> int:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import gcd, prod
 
 from lego_mlir.hardware.limits import WARP_THREADS
-from lego_mlir.kernels.permute.accesses import Accesses, Prices
+from lego_mlir.kernels.permute.accesses import Accesses, Prices, prices_of
 from lego_mlir.kernels.permute.by_words.tiled_mode import TiledMode
 from lego_mlir.kernels.permute.problem import PermuteProblem, count_tiles
 from lego_mlir.kernels.permute.run_heuristic import touched
@@ -68,7 +69,7 @@ class Tiles:
         steps: float,
         ctas: int,
         apart: int,
-        prices: Prices,
+        prices: Mapping[int, Prices],
     ) -> Accesses:
         """Return the accesses of the permutation.
 
@@ -78,7 +79,7 @@ class Tiles:
             steps: of a thread.
             ctas: that a multiprocessor works on at a time.
             apart: tiles from one to where its input's run goes on.
-            prices: of this kind of kernel.
+            prices: of this kind of kernel, by the bytes of a unit.
         """
         read, written = touched(self.problem, self.tile, self.unit_bytes)
         counts, special = self.counts, 0.0
@@ -105,6 +106,6 @@ class Tiles:
             source.extents[-1] * self.unit_bytes,
             target.extents[-1] * self.unit_bytes,
             apart * prod(self.tile) * self.unit_bytes,
-            prices,
+            prices_of(prices, self.unit_bytes),
             special,
         )

@@ -14,6 +14,7 @@ from permutation_checks import check as check_kernel
 from lego_mlir.algebra import OrderBy, Row
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.kernels import permute, transpose
+from lego_mlir.kernels.permute.by_words.config import WordConfig
 from lego_mlir.kernels.permute.heuristic import choose_config
 from lego_mlir.kernels.permute.problem import PermuteProblem, find_problem
 from lego_mlir.kernels.permute.run_heuristic import choose_runs, moved
@@ -76,11 +77,12 @@ def test_addresses_that_are_aligned_to_elements_only() -> None:
     check((64, 96), (1, 0), "i8", alignment=1)
 
 
-def test_the_heuristic_takes_runs_where_a_dimension_is_short() -> None:
+@pytest.mark.parametrize("size", [1, 2, 4, 8])
+def test_the_heuristic_takes_runs_where_a_dimension_is_short(size: int) -> None:
     problem = problem_of((32, 3, 256, 256), (0, 2, 3, 1))
-    config = choose_config(problem, 4, 4)
-    assert isinstance(config, RunConfig)
-    assert moved(problem, config.tile, 4) < 1.1
+    config = choose_config(problem, size, 16 // size)
+    assert isinstance(config, RunConfig | WordConfig)  # by elements, or by words
+    assert moved(problem, config.tile, size) < 1.1
 
 
 def test_the_heuristic_keeps_tiles_of_two_modes() -> None:

@@ -32,16 +32,6 @@ _THREAD_BYTES = (24, 136)
 """Bytes that a thread loads, at least and at most, where the numbers of threads allow."""
 
 
-def choose_squares(
-    problem: PermuteProblem, unit: int, unit_bytes: int, max_bytes: int
-) -> tuple[SquareConfig, Accesses] | None:
-    """Return the config by squares, and what it accesses; `None` if tiles have no squares.
-
-    Arguments are those of `rank_squares`.
-    """
-    return next(iter(rank_squares(problem, unit, unit_bytes, max_bytes)), None)
-
-
 def rank_squares(
     problem: PermuteProblem, unit: int, unit_bytes: int, max_bytes: int
 ) -> list[tuple[SquareConfig, Accesses]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from math import gcd, prod
 
@@ -23,10 +23,6 @@ from lego_mlir.kernels.permute.runs import Side
 
 _WORDS = (4, 8)
 """The bytes of words that are looked at."""
-
-_TILES = 2
-"""So many tiles are looked at in full, of those that store whole sectors and of the others: those
-that move the least, of which threads can take words."""
 
 _TILE_BYTES, _CTAS = 65536, 132
 """The most bytes of a tile, and the CTAs that there are at least, where they have 1 KiB."""
@@ -51,13 +47,6 @@ _BETTER, _FEW = 0.95, 1.1
 """Lanes are on several rows where that saves wavefronts, and pitches looked for until these."""
 
 
-def choose_words(
-    problem: PermuteProblem, unit: int, unit_bytes: int, max_bytes: int
-) -> tuple[WordConfig, Accesses]:
-    """Return the config by words, and what it accesses; arguments as of `rank_words`."""
-    return rank_words(problem, unit, unit_bytes, max_bytes, _TILES)[0]
-
-
 def rank_words(
     problem: PermuteProblem, unit: int, unit_bytes: int, max_bytes: int, tiles_each: int
 ) -> list[tuple[WordConfig, Accesses]]:
@@ -69,11 +58,11 @@ def rank_words(
         unit_bytes: bytes of a unit.
         max_bytes: bytes that one access may take, by the alignment of both arrays.
         tiles_each: how many tiles are looked at in full, of those that store whole sectors and of
-            the others.
+            the others: those that move the least, of which threads can take words.
     """
     most, tiles = tiles_of_runs(problem, unit_bytes, _TILE_BYTES, _CTAS)
     classes = [(1, ranked_tiles(problem, tiles, 1, unit_bytes, _threads, OF_WORDS))]
-    if max_bytes == MAX_ACCESS_BYTES and not is_small(problem, unit_bytes):
+    if max_bytes == MAX_ACCESS_BYTES and not _is_small(problem, unit_bytes):
         sector = SECTOR_BYTES // unit_bytes
         overlapping = {t for tile in tiles for t in to_sectors(problem, tile, sector, most)}
         classes.append(
@@ -130,7 +119,7 @@ def ranked_tiles(
     sector: int,
     unit_bytes: int,
     threads_of: Callable[[PermuteProblem, tuple[int, ...], int], int],
-    prices: Prices,
+    prices: Mapping[int, Prices],
 ) -> list[tuple[int, ...]]:
     """Return tiles in the order of what they move and how long they take, the least first.
 
@@ -140,7 +129,7 @@ def ranked_tiles(
         sector: as of the config.
         unit_bytes: bytes of a unit.
         threads_of: returns the threads of a CTA with a tile, of so many bytes a unit.
-        prices: of this kind of kernel.
+        prices: of this kind of kernel, by the bytes of a unit.
     """
 
     def cost(tile: tuple[int, ...]) -> tuple[float, tuple[int, ...]]:
@@ -150,14 +139,14 @@ def ranked_tiles(
     return sorted(tiles, key=cost)
 
 
-def is_small(problem: PermuteProblem, unit_bytes: int) -> bool:
+def _is_small(problem: PermuteProblem, unit_bytes: int) -> bool:
     """Return whether a tensor has so few tiles that it matters how long each one takes."""
     return prod(mode.size for mode in problem.modes) * unit_bytes < _SMALL_BYTES
 
 
 def _threads(problem: PermuteProblem, tile: tuple[int, ...], unit_bytes: int) -> int:
     """Return the threads of a CTA with a tile."""
-    each = _FEW_BYTES if is_small(problem, unit_bytes) else _THREAD_BYTES
+    each = _FEW_BYTES if _is_small(problem, unit_bytes) else _THREAD_BYTES
     size = prod(tile) * unit_bytes
     return next((n for n in _THREADS if size <= n * each), _THREADS[-1])
 
