@@ -46,8 +46,8 @@ _SEARCHED_PER_FOUND = 8
 """Elements of a row whose greatest ones are searched for, at least: by their type, and for each one
 that is asked for. Sorts of shorter rows are as fast (bench/results/topk.jsonl)."""
 
-_SEARCHED_BITS = 64 * 32
-"""Bits of words that a thread holds at most in a search, beside as many of what is computed."""
+SEARCHED = 64
+"""Elements that a thread can search."""
 
 _EXPONENTS = {"bf16": 8, "f16": 5, "f32": 8}
 """The bits of exponents."""
@@ -121,15 +121,10 @@ def is_searched(size: int, k: int, dtype: str) -> bool:
     return least is not None and max(least, _SEARCHED_PER_FOUND * k) <= size <= _LAST_PLACE
 
 
-def searched_elements(dtype: str) -> int:
-    """Return how many elements of a type a thread can search."""
-    return _SEARCHED_BITS // (64 if dtype == "f32" else 32)
-
-
 def _fits(tile: Tile, trace: Trace) -> bool:
     """Return whether the threads' registers hold what a search computes."""
     threads = warps_of(trace) * WARP_THREADS
-    return prod(tile.shape) <= threads * searched_elements(tile.dtype)
+    return prod(tile.shape) <= threads * SEARCHED
 
 
 def _found(k: int) -> int:
@@ -187,10 +182,7 @@ def _searched(
     word, most = _PACKED[width][1], _found(k)
     size, row = tile.shape[dim], tuple(1 if d == dim else n for d, n in enumerate(tile.shape))
     least = -(1 << (width - 1))
-    whole: Any = _words(tile, dim, width, descending=descending)
-    whole = whole if descending else ~whole
-    key: Any = (whole >> width).to("i32")
-    place: Any = (whole & _LAST_PLACE).to("i32")
+    key, place = _keys(tile, dim, width, descending=descending)
 
     def search(low: Any, step: int, count: Any, reaches: Any) -> Any:
         """Return the greatest number from `low` that k elements reach, or one that few do."""
@@ -228,7 +220,7 @@ def _searched(
     is_found = at < size
     at = where(is_found, at, size - 1)
     found_key: Any = take(key, at, dim)
-    found_place: Any = take(place, at, dim)
+    found_place: Any = _LAST_PLACE - at
     found_place = found_place if word == "i32" else found_place.to(word)
     words: Any = (found_key.to(word) << width) | found_place
     excluded = (_infinity(tile, width) ^ -1) << width if descending else least << width
@@ -241,11 +233,9 @@ def _searched(
 
 def _words(tile: Tile, dim: int, width: int, *, descending: bool) -> Tile:
     """Return the words of a tile's elements, above their places, in the elements' order."""
-    bits, word = _PACKED[width]
+    word = _PACKED[width][1]
     magnitude = (1 << (width - 1)) - 1
-    signed: Any = tile.bitcast(bits)
-    ordered = signed ^ ((signed >> (width - 1)) & magnitude)
-    ordered = where(tile != tile, magnitude, where(tile == 0.0, 0, ordered))
+    ordered = _ordered(tile, width)
     places: Any = iota(tile.shape, dim)
     places = _LAST_PLACE - places if descending else places
     words: Any = (ordered.to(word) << width) | (places if word == "i32" else places.to(word))
@@ -254,6 +244,28 @@ def _words(tile: Tile, dim: int, width: int, *, descending: bool) -> Tile:
         (_infinity(tile, width) ^ -1) << width if descending else (magnitude << width) | _LAST_PLACE
     )
     return fill(words, last)
+
+
+def _keys(tile: Tile, dim: int, width: int, *, descending: bool) -> tuple[Any, Any]:
+    """Return what words have above places and the places, each of i32: greater ones come first.
+
+    A thread knows the places of its elements, and keeps none. Only what is excluded has place 0.
+    """
+    key: Any = _ordered(tile, width)
+    key = key if descending else ~key
+    key = key if width == 32 else key.to("i32")
+    places: Any = _LAST_PLACE - iota(tile.shape, dim)
+    places = where(key == key, places, 0)  # excluded where the key is
+    least = _infinity(tile, width) ^ -1 if descending else -(1 << (width - 1))
+    return fill(key, least), fill(places, 0)
+
+
+def _ordered(tile: Tile, width: int) -> Any:
+    """Return the bits of a tile's elements as signed integers in the elements' order."""
+    magnitude = (1 << (width - 1)) - 1
+    signed: Any = tile.bitcast(_PACKED[width][0])
+    ordered = signed ^ ((signed >> (width - 1)) & magnitude)
+    return where(tile != tile, magnitude, where(tile == 0.0, 0, ordered))
 
 
 def _infinity(tile: Tile, width: int) -> int:

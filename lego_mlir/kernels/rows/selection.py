@@ -9,7 +9,7 @@ from lego_mlir import frontend as lg
 from lego_mlir.algebra import ceildiv
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.frontend import Kernel, KernelChoice, kernel
-from lego_mlir.frontend.tiles.sorting import is_searched, searched_elements
+from lego_mlir.frontend.tiles.sorting import SEARCHED, is_searched
 from lego_mlir.hardware.limits import WARP_THREADS
 from lego_mlir.kernels.public import public
 from lego_mlir.kernels.rows.bodies.piece import as_dtype, divided
@@ -30,7 +30,7 @@ _HELD, _MOST_WARPS = 8, 8
 _SORTED, _LEAST_WARPS, _SORTING_WARPS = 8, 2, 16
 """Elements of a row that a thread sorts, and warps of a CTA."""
 
-_SEARCHED = ((1, 16), (4, 32), (_SORTING_WARPS, 64))
+_SEARCHED = ((1, 16), (4, 32), (_SORTING_WARPS, SEARCHED))
 """Warps up to which threads search so many elements of a row each."""
 
 _NOWHERE = (1 << 31) - 1
@@ -227,6 +227,5 @@ def _threads(columns: int, k: int, dtype: str) -> int:
 
     if not is_searched(columns, k, dtype):
         return of(_SORTED)
-    most = searched_elements(dtype)
-    choices = ((warps * WARP_THREADS, of(min(held, most))) for warps, held in _SEARCHED)
+    choices = ((warps * WARP_THREADS, of(held)) for warps, held in _SEARCHED)
     return next((n for limit, n in choices if n <= limit), _SORTING_WARPS * WARP_THREADS)

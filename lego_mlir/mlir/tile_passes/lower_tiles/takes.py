@@ -154,10 +154,8 @@ def _through_shared(tile: Fragment, indices: Fragment, dim: int, threads: Thread
         bytes_ = Fragment(tile.layout, tuple(build.bool_to_byte(p) for p in tile.parts))
         found = _through_shared(bytes_, indices, dim, threads)
         return Fragment(found.layout, tuple(build.byte_to_bool(p) for p in found.parts))
-    tile = once(tile)
     memory = layout_attribute(OrderBy(Row(*tile.layout.shape)))
-    buffer = allocate(memory, tile.element)
-    store(tile, buffer, memory, (0,), threads)
+    buffer = _stored(tile, memory, threads)
     layout = indices.layout
     first, at = threads.coordinates(layout), coordinates(layout)
     attributes = dialect.access_attributes(memory)
@@ -171,3 +169,18 @@ def _through_shared(tile: Fragment, indices: Fragment, dim: int, threads: Thread
             made[x, start] = dialect.load(tile.element, buffer, index, attributes)
         elements.append(made[x, start])
     return of_elements(layout, elements)
+
+
+def _stored(tile: Fragment, memory: Any, threads: Threads) -> Any:
+    """Return the buffer that has a tile, in which an earlier take of this block has stored it.
+
+    Otherwise build one. The steps of a binary search in a tile so store it once.
+    """
+    block = ir.InsertionPoint.current.block
+    for found, where, buffer in threads.taken_from:
+        if found is tile and where == block:
+            return buffer
+    buffer = allocate(memory, tile.element)
+    store(once(tile), buffer, memory, (0,), threads)
+    threads.taken_from.append((tile, block, buffer))
+    return buffer

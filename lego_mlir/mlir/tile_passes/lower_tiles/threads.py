@@ -35,6 +35,8 @@ class Threads:
         warps: of a CTA.
         scatters: numbers the scatters.
         exchanges: between the CTAs of a cluster.
+        taken_from: tiles that elements are taken from through shared memory, with the block of the
+            kernel that stores each, and the buffer.
     """
 
     def __init__(self, kernel: TileKernel, role: Any = None) -> None:
@@ -54,6 +56,7 @@ class Threads:
         self._built: dict[Any, Any] = {}
         self.scatters = count()
         self.exchanges = Exchanges(self)
+        self.taken_from: list[tuple[Any, Any, Any]] = []
 
     @staticmethod
     def layout(tile: Any) -> DistributedLayout:
