@@ -41,10 +41,10 @@ _PACKED = {16: ("i16", "i32"), 32: ("i32", "i64")}
 
 _LAST_PLACE = (1 << 16) - 1
 
-_LEAST_SEARCHED = {"bf16": 256, "f16": 256, "f32": 128}
-_SEARCHED_PER_FOUND = 8
-"""Elements of a row whose greatest ones are searched for, at least: by their type, and for each one
-that is asked for. Sorts of shorter rows are as fast (bench/results/topk.jsonl)."""
+_LEAST_SEARCHED = {"bf16": 129, "f16": 129, "f32": 128}
+_SEARCHED_PER_FOUND = {"bf16": 8, "f16": 8, "f32": 4}
+"""Elements of a row whose greatest ones are searched for, at least, by their type: in all, and for
+each one that is asked for. Sorts of shorter rows are as fast (bench/results/topk.jsonl)."""
 
 SEARCHED = 64
 """Elements that a thread can search."""
@@ -118,7 +118,7 @@ def topk(tile: Tile, k: int, axis: int = -1, *, descending: bool = True) -> tupl
 def is_searched(size: int, k: int, dtype: str) -> bool:
     """Return whether `topk` searches for k of so many elements, if the registers have room."""
     least = _LEAST_SEARCHED.get(dtype)
-    return least is not None and max(least, _SEARCHED_PER_FOUND * k) <= size <= _LAST_PLACE
+    return least is not None and max(least, _SEARCHED_PER_FOUND[dtype] * k) <= size <= _LAST_PLACE
 
 
 def _fits(tile: Tile, trace: Trace) -> bool:
