@@ -7,10 +7,11 @@ table is in the user's cache folder, or in the folder that `LEGO_MLIR_CACHE` nam
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from math import prod
 from pathlib import Path
@@ -21,7 +22,8 @@ import numpy as np
 
 from lego_mlir import cache
 from lego_mlir.artifact import Argument, Artifact, known_numbers
-from lego_mlir.diagnostics import LegoError
+from lego_mlir.diagnostics import LegoError, Location
+from lego_mlir.files import write_whole
 from lego_mlir.progress import track
 
 ROUNDS = 7
@@ -40,6 +42,7 @@ Timer = Callable[[Sequence[Artifact]], list[float]]
 """A function from artifacts with the same arguments to the microseconds of each."""
 
 _Config = TypeVar("_Config")
+_Key = TypeVar("_Key")
 
 
 def is_wanted(tune: bool | None) -> bool:
@@ -56,6 +59,40 @@ def folder() -> Path | None:
 def file_name(device: str) -> str:
     """Return the name of a device's table, such as `nvidia-h200.json`."""
     return re.sub(r"[^a-z0-9]+", "-", device.lower()).strip("-") + ".json"
+
+
+def read_table(file: Path, parse: Callable[[Any], tuple[_Key, _Config]]) -> dict[_Key, _Config]:
+    """Return the entries of a table, a file of JSON; none if there is no file.
+
+    Args:
+        file: the table.
+        parse: returns what an entry is for and its config, or raises one of Python's errors.
+
+    Raises:
+        LegoError: the file cannot be read, or an entry is wrong.
+    """
+    try:
+        return dict(map(parse, json.loads(file.read_text())))
+    except (FileNotFoundError, NotADirectoryError):
+        return {}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as e:
+        raise LegoError(
+            f"the tuned table cannot be read: {e!r}",
+            location=Location(str(file)),
+            hint="restore it, or remove it: configs are then chosen or timed anew",
+        ) from None
+
+
+def write_table(file: Path, entries: Iterable[Mapping[str, Any]]) -> None:
+    """Write a table, an entry a line, and the folder around it.
+
+    Raises:
+        LegoError: the file cannot be written.
+        OSError: the folder cannot be made.
+    """
+    file.parent.mkdir(parents=True, exist_ok=True)
+    lines = ",\n".join(f"  {json.dumps(entry)}" for entry in entries)
+    write_whole(file, f"[\n{lines}\n]\n".encode())
 
 
 def fastest(

@@ -18,19 +18,16 @@ of config; one with `consumers` is a `WgmmaConfig`, another one with `swap_ab` a
 from __future__ import annotations
 
 import functools
-import json
 from dataclasses import asdict, fields, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
-from lego_mlir.diagnostics import LegoError, Location
-from lego_mlir.files import write_whole
 from lego_mlir.kernels.gemm.config import GemmConfig
 from lego_mlir.kernels.gemm.gemv.config import GemvConfig
 from lego_mlir.kernels.gemm.mma.config import MmaConfig
 from lego_mlir.kernels.gemm.problem import Problem
 from lego_mlir.kernels.gemm.wgmma.config import WgmmaConfig
-from lego_mlir.kernels.tuning import file_name
+from lego_mlir.kernels.tuning import file_name, read_table, write_table
 
 _Kind = TypeVar("_Kind", bound=GemmConfig)
 
@@ -87,9 +84,7 @@ def record(device: str, problem: Problem, config: GemmConfig, folder: Path = FOL
     ordered = sorted(
         entries.items(), key=lambda e: (tuple(map(str, asdict(e[0][0]).values())), e[0][1])
     )
-    lines = [json.dumps({**_fields_of_problem(p), **_fields_of(c)}) for (p, _), c in ordered]
-    folder.mkdir(parents=True, exist_ok=True)
-    write_whole(file, ("[\n" + ",\n".join(f"  {line}" for line in lines) + "\n]\n").encode())
+    write_table(file, [{**_fields_of_problem(p), **asdict(cast(Any, c))} for (p, _), c in ordered])
     _entries.cache_clear()
     return file
 
@@ -116,24 +111,10 @@ def _fields_of_problem(problem: Problem) -> dict[str, Any]:
     return {name: value for name, value in asdict(problem).items() if value != ""}
 
 
-def _fields_of(config: Any) -> dict[str, Any]:
-    return asdict(config)
-
-
 @functools.cache
 def _entries(file: Path) -> dict[tuple[Problem, str], GemmConfig]:
     """Return the entries of a file; none if there is no file."""
-    try:
-        found: list[dict[str, Any]] = json.loads(file.read_text())
-        return dict(_entry(x) for x in found)
-    except (FileNotFoundError, NotADirectoryError):
-        return {}
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as e:
-        raise LegoError(
-            f"the tuned table cannot be read: {e!r}",
-            location=Location(str(file)),
-            hint="restore it, or remove it: configs are then chosen by the cost model",
-        ) from None
+    return read_table(file, _entry)
 
 
 def _entry(entry: dict[str, Any]) -> tuple[tuple[Problem, str], GemmConfig]:

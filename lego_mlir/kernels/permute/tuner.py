@@ -12,7 +12,6 @@ A mode is its size, and its strides in input and output.
 from __future__ import annotations
 
 import functools
-import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
@@ -22,8 +21,7 @@ from typing import Any, cast
 
 from lego_mlir import runtime
 from lego_mlir.artifact import Artifact
-from lego_mlir.diagnostics import LegoError, Location
-from lego_mlir.files import write_whole
+from lego_mlir.diagnostics import LegoError
 from lego_mlir.kernels import tuning
 from lego_mlir.kernels.permute.by_squares.config import SquareConfig
 from lego_mlir.kernels.permute.by_words.config import WordConfig
@@ -112,9 +110,7 @@ def tuned_config(
 
 
 def _write(file: Path, entries: Mapping[Moved, Config]) -> None:
-    lines = sorted(json.dumps(_fields(moved, config)) for moved, config in entries.items())
-    file.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(file, ("[\n" + ",\n".join(f"  {line}" for line in lines) + "\n]\n").encode())
+    tuning.write_table(file, [_fields(moved, config) for moved, config in entries.items()])
     _entries.cache_clear()
 
 
@@ -132,16 +128,7 @@ def _fields(moved: Moved, config: Config) -> dict[str, Any]:
 @functools.cache
 def _entries(file: Path) -> dict[Moved, Config]:
     """Return the entries of a file; none if there is no file."""
-    try:
-        return dict(map(_entry, json.loads(file.read_text())))
-    except (FileNotFoundError, NotADirectoryError):
-        return {}
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as e:
-        raise LegoError(
-            f"the tuned table cannot be read: {e!r}",
-            location=Location(str(file)),
-            hint="restore it, or remove it: configs are then timed again",
-        ) from None
+    return tuning.read_table(file, _entry)
 
 
 def _entry(entry: dict[str, Any]) -> tuple[Moved, Config]:
