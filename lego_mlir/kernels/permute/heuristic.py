@@ -75,8 +75,8 @@ _SKEWED = {
 """For outputs whose rows are not aligned, and which are stored by vectors nevertheless."""
 
 _WORDS, _SQUARES = 6, 5
-"""So many kernels by words and by squares are ranked: on an H200, the best of all that are was the
-fastest of 13 that were measured."""
+"""So many kernels by words and by squares are ranked, for a tuner: of 200 random permutations on an
+H200 the fastest was any of them (bench/results/permute_choices.jsonl)."""
 
 _TILES, _MORE_TILES = 2, 4
 """So many tiles by words are looked at in full, of those that store whole sectors and of the
