@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from lego_mlir.hardware.limits import MAX_ACCESS_BYTES, MAX_CLUSTER_CTAS, WARP_THREADS
 from lego_mlir.kernels.rows.config import RowsConfig
+from lego_mlir.kernels.rows.lengths import RowLengths
 from lego_mlir.kernels.rows.problem import RowsProblem
 
 
@@ -65,6 +66,17 @@ _SUMS: dict[tuple[int, bool], tuple[_Stream, ...]] = {
 }
 """By how many outputs are sums of columns, and whether elements have 4 bytes. Two sums of the
 columns of shorter elements want all registers: of few threads, whose addresses take fewer."""
+
+_OPEN_SUMS: dict[tuple[int, bool], tuple[_Stream, ...]] = {
+    (2, False): (
+        _Stream(24576, warps=8),
+        _Stream(16384, 128, 2, warps=8),
+        _Stream(8192, warps=8),
+    ),
+}
+"""Of rows whose length only the launch knows: where masks take registers, too, and sums want them
+all, a thread has at most three quarters of what it has of known rows
+(bench/results/rows_open.jsonl)."""
 
 _IN_WORDS = {1: (_Stream(0, 256, warps=8, stages=2),), 2: (_Stream(0, 128, stages=2),)}
 """By how many inputs belong to elements, of rows that begin anywhere in a vector."""
@@ -154,7 +166,9 @@ def _is_too_long(longest: int, columns: int, vectors: int) -> bool:
 def _streams(problem: RowsProblem, *, is_wide: bool) -> tuple[_Stream, ...]:
     """Return how rows are streamed, the longest first."""
     if problem.column_sums:
-        return _SUMS.get((min(2, len(problem.column_sums)), is_wide), ())
+        kind = min(2, len(problem.column_sums)), is_wide
+        known = _SUMS.get(kind, ())
+        return _OPEN_SUMS.get(kind, known) if isinstance(problem.columns, RowLengths) else known
     by_column, inputs = len(problem.loaded_by_column), len(problem.loaded_elementwise)
     if problem.is_in_words:
         return _IN_WORDS[min(2, inputs)]

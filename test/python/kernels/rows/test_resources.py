@@ -90,3 +90,11 @@ def test_each_element_is_moved_once(rows: int, columns: int) -> None:
     assert (costs.excess_sectors, costs.excess_wavefronts) == (0, 0)
     moved = sum(row.bytes for row in costs.memory if row.space == "global")
     assert moved == 2 * rows * columns * np.float32().itemsize
+
+
+@pytest.mark.parametrize("columns", [8192, 11008, 16384, 32768, 65536])
+def test_gradients_of_rows_whose_length_the_launch_knows_do_not_spill(columns: int) -> None:
+    options = Options(target=Target.parse("sm_90a"))
+    kernel = layernorm_backward(None, None, "bf16")
+    for resources in kernel.compilation(options, {"M": ROWS, "N": columns}).cubin.resources:
+        assert (resources.spill_store_bytes, resources.stack_bytes) == (0, 0)
