@@ -53,7 +53,14 @@ from lego_mlir.frontend.mathematics import (
     sqrt,
     tanh,
 )
-from lego_mlir.frontend.operations import barrier, block_id, fence, shared, thread_id
+from lego_mlir.frontend.operations import (
+    barrier,
+    block_id,
+    fence,
+    launch_dependents,
+    shared,
+    thread_id,
+)
 from lego_mlir.frontend.operators import where
 from lego_mlir.frontend.raw import inline_ptx, op
 from lego_mlir.frontend.rings import ring
@@ -155,6 +162,7 @@ __all__ = [
     "item",
     "join",
     "kernel",
+    "launch_dependents",
     "log",
     "log2",
     "loop",

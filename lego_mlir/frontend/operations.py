@@ -94,6 +94,28 @@ def fence() -> None:
     )
 
 
+def launch_dependents() -> None:
+    """Let the launch behind this one begin once all CTAs came here or ended: `pdl="wait"`.
+
+    What it does before it waits for this launch then overlaps with the rest of this one. It still
+    sees all that this one writes, before and after. Call it where a CTA has read most of what it
+    reads: earlier, where all CTAs run at once, those of the next launch are spread less evenly.
+
+    Source: PTX ISA 9.7.13.13 (griddepcontrol.launch_dependents).
+    """
+    from lego_mlir.mlir.emit import nvvm
+
+    trace = of_threads("launch_dependents")
+    if trace.pdl != "wait":
+        rest = "begins as soon as this one may" if trace.pdl else "waits for the end of this one"
+        raise trace.error(
+            f"'launch_dependents' says when the next launch begins, which {rest}",
+            hint='write @lg.kernel(..., pdl="wait")',
+        )
+    with trace.here():
+        nvvm.griddepcontrol("launch_dependents")
+
+
 def of_threads(what: str) -> Trace:
     """Return the trace of a kernel of threads.
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextvars import ContextVar
 from pathlib import Path
 from types import CodeType, FrameType
-from typing import Any
+from typing import Any, Literal
 
 from lego_mlir.algebra import GenP, Layout
 from lego_mlir.algebra.sizes import size_symbol
@@ -44,6 +44,7 @@ class Trace:
         cluster: the CTAs that hold tiles together.
         programs: the CTAs of a cluster, if each runs a program of its own; else 1.
         tile_multiple: what divides the sizes that tiles have in registers as the program says.
+        pdl: whether the kernel waits for the launch ahead of it, and when the next one begins.
         texts: the Python files that operations come from, by the names in their locations.
     """
 
@@ -58,6 +59,7 @@ class Trace:
         self.cluster = 1
         self.programs = 1
         self.tile_multiple = TILE_MULTIPLES[0]
+        self.pdl: bool | Literal["wait"] = False
         self.texts = {source.file: source.text}
         self.left_loop: Location | None = None
         self._functions: dict[str, Callable[..., Any]] = {}

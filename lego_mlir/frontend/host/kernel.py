@@ -243,7 +243,7 @@ class Kernel(HostFunction):
             self, (construct.mul(programs, together), y, z), trace, self._location
         )
         trace.warps, trace.cluster, trace.programs = self.warps, together, own
-        trace.tile_multiple = self.tile_multiple
+        trace.tile_multiple, trace.pdl = self.tile_multiple, self.pdl
         function = TracedFunction(self.name, self.__wrapped__, self._location, self._source)
         function.trace(trace, buffers, types, self.pdl)
         return trace.launch
@@ -344,8 +344,8 @@ def kernel(
             launch on such arrays is an error.
         pdl: programmatic dependent launch: the CTAs begin while the launch ahead of them on the
             stream ends, and wait for that before they do anything. With `"wait"` the launch behind
-            begins when these CTAs end, not when they have begun: so its CTAs are spread evenly
-            over the multiprocessors.
+            begins when these CTAs end, or call `lg.launch_dependents()`, not when they have begun:
+            so its CTAs are spread evenly over the multiprocessors.
         pdl_ctas: of a kernel with `pdl`, the CTAs of a launch up to which it is one; 0 for any
             number. CTAs of dependent launches begin one after the other.
         own_programs: each CTA of a cluster runs the program by itself, and holds its own tiles. The

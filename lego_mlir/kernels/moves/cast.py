@@ -88,4 +88,5 @@ def _permuted(
         warps=WARPS,
         parameters={"x": x, "y": y},
         explanation=lambda: f"{how}, in tiles of {' by '.join(map(str, tile))}",
+        pdl="wait",
     )(cast)

@@ -120,7 +120,11 @@ def _made(
     kinds = [Parameter(n, Parameter.KEYWORD_ONLY) for n in parameters]
     body.__signature__ = Signature(kinds)  # type: ignore[attr-defined]
     return lg.kernel(
-        grid=grid, warps=WARPS, parameters=parameters, explanation=lambda: explanation
+        grid=grid,
+        warps=WARPS,
+        parameters=parameters,
+        explanation=lambda: explanation,
+        pdl=True,
     )(body)
 
 

@@ -16,8 +16,9 @@ from math import prod
 from typing import Any
 
 from lego_mlir.algebra import OrderBy, RegP, Row, Skew
-from lego_mlir.frontend import Kernel, TensorType, barrier, block_id, kernel, shared, thread_id
+from lego_mlir.frontend import Kernel, TensorType, block_id, kernel, shared, thread_id
 from lego_mlir.kernels.permute.config import CopyConfig, TileConfig
+from lego_mlir.kernels.permute.dependence import complete_tile, dependence
 from lego_mlir.kernels.permute.problem import (
     Mode,
     PermuteProblem,
@@ -92,12 +93,12 @@ def tiled_permutation(
         read = a.view(source)[*batch, i, j, *zeros, :, 0, *zeros, row, column, *zeros, :, :]
         for r in range(config.thread_blocks):
             buffer[0, r, column, row, :, :] = read[r].T
-        barrier()
+        complete_tile(tile_bytes)
         row, column = writers.inv(thread_id())
         out = buffer.view(drained)[:, 0, row, column, 0, :]
         b.view(target)[*batch, j, i, *zeros, :, 0, *zeros, row, column, *zeros, 0, :] = out
 
-    dtype = a.dtype
+    dtype, tile_bytes = a.dtype, config.down * config.across * element_bytes
     permute.__name__ = name
     return kernel(
         grid=prod([*lead, down, across]),
@@ -105,6 +106,7 @@ def tiled_permutation(
         reference=reference,
         parameters={"a": a, "b": b},
         strict=True,
+        pdl=dependence(tile_bytes),
     )(permute)
 
 
@@ -157,4 +159,5 @@ def copy_permutation(
         reference=reference,
         parameters={"a": a, "b": b},
         strict=True,
+        pdl=True,
     )(copy)

@@ -25,7 +25,6 @@ from lego_mlir.algebra import Layout, OrderBy, RegP, Row
 from lego_mlir.frontend import (
     Kernel,
     TensorType,
-    barrier,
     block_id,
     if_,
     kernel,
@@ -33,6 +32,7 @@ from lego_mlir.frontend import (
     thread_id,
 )
 from lego_mlir.hardware.limits import BANK_BYTES, WARP_THREADS
+from lego_mlir.kernels.permute.dependence import complete_tile, dependence
 from lego_mlir.kernels.permute.problem import Mode, PermuteProblem, count_tiles
 from lego_mlir.kernels.permute.walks import Walk
 
@@ -252,10 +252,10 @@ def run_permutation(
             _in_tiles(problem, config, blocks, phase)
 
         _by_first(reading.threads(config.threads), block, thread, lambda: work(read))
-        barrier()
+        complete_tile(tile_bytes)
         _by_first(writing.threads(config.threads), block, thread, lambda: work(write))
 
-    dtype = a.dtype
+    dtype, tile_bytes = a.dtype, config.units * unit_bytes
     permute.__name__ = name
     return kernel(
         grid=prod(counts),
@@ -263,6 +263,7 @@ def run_permutation(
         reference=reference,
         parameters={"a": a, "b": b},
         strict=True,
+        pdl=dependence(tile_bytes),
     )(permute)
 
 

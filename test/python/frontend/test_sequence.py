@@ -71,6 +71,37 @@ def test_a_kernel_with_pdl_waits_before_it_accesses_memory() -> None:
         assert wait < body.index("ld.global")
 
 
+def test_a_kernel_says_when_the_next_launch_begins() -> None:
+    @lg.kernel(grid=2, block=N // 2, pdl="wait")
+    def doubled(x: F32, y: F32) -> None:  # type: ignore[valid-type]
+        i = lg.block_id() * (N // 2) + lg.thread_id()
+        value = x[i]
+        lg.launch_dependents()
+        y[i] = value + value
+
+    artifact = doubled.compile("sm_90a")
+    order = ("griddepcontrol.wait", "ld.global", "griddepcontrol.launch_dependents", "st.global")
+    positions = [artifact.ptx.index(instruction) for instruction in order]
+    assert positions == sorted(positions)
+    assert "griddepcontrol" not in doubled.compile("sm_80").ptx
+    x, y = np.arange(N, dtype=np.float32), np.zeros(N, np.float32)
+    launch(artifact, x, y, device="sim")
+    np.testing.assert_array_equal(y, 2 * x)
+
+
+@pytest.mark.parametrize(
+    ("pdl", "told"), [(False, "waits for the end of this one"), (True, "begins as soon as")]
+)
+def test_a_kernel_that_says_it_in_vain_is_refused(pdl: bool, told: str) -> None:
+    @lg.kernel(grid=1, block=1, pdl=pdl)
+    def early(x: F32) -> None:  # type: ignore[valid-type]
+        lg.launch_dependents()
+
+    with pytest.raises(LegoError, match=told) as caught:
+        early.compile("sm_90a")
+    assert 'pdl="wait"' in caught.value.render()
+
+
 def test_each_kernel_has_its_own_schedule_and_layouts() -> None:
     """A transposed copy without a schedule, then a GEMM by wgmma that reads the copy by TMA."""
     m = n = k = 64

@@ -165,6 +165,19 @@ def test_without_alignment_accesses_take_one_element() -> None:
     assert not re.search(r"\.global\S*\.v\d", narrow)
 
 
+@pytest.mark.parametrize("variant", ["vector", "runs", "words", "squares"])
+def test_the_next_launch_begins_when_tiles_are_in_shared_memory(variant: str) -> None:
+    """Earlier where tiles are small, and so their CTAs are short."""
+    for shape, is_early in (((4096, 4096), False), ((48, 40), True)):
+        ptx = transpose(*shape, "f16", variant=variant).compile("sm_90a").ptx
+        wait, dependents, barrier = (
+            ptx.index(each)
+            for each in ("griddepcontrol.wait", "griddepcontrol.launch_dependents", "bar.sync")
+        )
+        assert wait < dependents
+        assert (dependents < barrier) == is_early
+
+
 def test_wrong_arguments_are_refused() -> None:
     with pytest.raises(LegoError, match=r"the axes \[0, 0\] are not a permutation"):
         permute((3, 4), (0, 0))

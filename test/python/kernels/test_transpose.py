@@ -52,10 +52,12 @@ def test_wrong_tiles_are_refused(tile: int, rows: int) -> None:
         transpose(32, 32, variant="shared", tile=tile, rows=rows)
 
 
-def test_the_ptx_names_the_file_of_the_kernel() -> None:
-    """The name does not depend on the machine."""
+def test_the_ptx_names_the_files_of_the_kernel() -> None:
+    """The names do not depend on the machine."""
     ptx = transpose(64, 64).compile().ptx
-    assert re.findall(r"\.file.*", ptx) == ['.file\t1 "lego_mlir/kernels/permute/kernel.py"']
+    assert re.findall(r"\.file\t\d (.*)", ptx) == [
+        f'"lego_mlir/kernels/permute/{module}.py"' for module in ("kernel", "dependence")
+    ]
 
 
 def test_no_excess_sectors_or_wavefronts() -> None:

@@ -19,6 +19,7 @@ accesses both memories, and shared memory, by words of 4 bytes wherever runs beg
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import prod
 from typing import Any
 
 from lego_mlir import frontend as lg
@@ -35,6 +36,7 @@ from lego_mlir.kernels.permute.by_squares.config import (
 from lego_mlir.kernels.permute.by_squares.tile import SquareTile
 from lego_mlir.kernels.permute.by_words.config import tiled_modes
 from lego_mlir.kernels.permute.conditions import where
+from lego_mlir.kernels.permute.dependence import complete_tile, dependence
 from lego_mlir.kernels.permute.problem import PermuteProblem
 from lego_mlir.kernels.permute.runs import raster_order
 
@@ -74,6 +76,7 @@ def square_permutation(
         RegP(counts, raster_order(problem, config.tile, counts, config.unit_bytes))
     )
     pitches, units = pitches_of(source, target, config.pitch)
+    tile_bytes = prod(config.tile) * config.unit_bytes
 
     def permute(a: Any, b: Any) -> None:
         thread = lg.thread_id()
@@ -92,7 +95,7 @@ def square_permutation(
 
         by_first(reading.count, lambda: tile.read(reading, thread, x, words))
         tile.read_last(thread, a.view(OrderBy(Row(source.total, config.unit))), buffer)
-        lg.barrier()
+        complete_tile(tile_bytes)
         by_first(writing.count, lambda: tile.write(writing, thread, buffer, y))
         if ends is not None:
             flat = b.view(OrderBy(Row(target.total, config.unit)))
@@ -109,4 +112,5 @@ def square_permutation(
         reference=reference,
         parameters={"a": a, "b": b},
         ctas_per_sm=_RESIDENT_THREADS // config.threads,
+        pdl=dependence(tile_bytes),
     )(permute)

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import reduce
+from math import prod
 from operator import and_, or_
 from typing import Any
 
@@ -41,6 +42,7 @@ from lego_mlir.kernels.permute.by_words.last_tile import LastTile
 from lego_mlir.kernels.permute.by_words.row_side import RowSide
 from lego_mlir.kernels.permute.by_words.tiled_mode import TiledMode
 from lego_mlir.kernels.permute.by_words.whole_tile import WholeTile
+from lego_mlir.kernels.permute.dependence import complete_tile, dependence
 from lego_mlir.kernels.permute.problem import PermuteProblem
 from lego_mlir.kernels.permute.runs import raster_order
 
@@ -82,6 +84,7 @@ def word_permutation(
     unit_bytes = config.unit * ELEMENT_BYTES[a.dtype]
     rasterization = OrderBy(RegP(counts, raster_order(problem, config.tile, counts, unit_bytes)))
     words = shared_units(target.side, config.pitches, word) // word
+    tile_bytes = prod(config.tile) * unit_bytes
 
     def permute(a: Any, b: Any) -> None:
         thread = lg.thread_id()
@@ -111,7 +114,7 @@ def word_permutation(
                 lambda: last.read(reading, thread, x, buffer),
             ),
         )
-        lg.barrier()
+        complete_tile(tile_bytes)
         is_begin, is_end = blocks[along] < 1, blocks[along] >= modes[along].count - 1
         cut = CutTile(source, target, config, begins, words, skips, is_begin, is_end)
         is_cut = _is_cut(modes, blocks)
@@ -138,6 +141,7 @@ def word_permutation(
         reference=reference,
         parameters={"a": a, "b": b},
         ctas_per_sm=max(2, _RESIDENT_THREADS // config.threads),
+        pdl=dependence(tile_bytes),
     )(permute)
 
 
