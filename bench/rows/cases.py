@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from bench.rows.fusions import FUSIONS, HEAD, KEYS
+from bench.rows.fusions import FUSIONS, GROUP, HEAD, KEYS
 
 if TYPE_CHECKING:
     from lego_mlir.kernels import RowsConfig
@@ -33,8 +33,8 @@ ARGUMENTS: dict[str, dict[str, str]] = {
     **{name: fusion.arguments for name, fusion in FUSIONS.items()},
 }  # fmt: skip
 """What the arguments of each kernel have a number for, in order: each element, or a byte for each;
-each column; each row. Labels are numbers of columns. Keys have fewer heads than the matrix; each
-head has columns of its own, and angles at positions."""
+each column; each row; each group of a row's columns; the launch. Labels are numbers of columns.
+Keys have fewer heads than the matrix; each head has columns of its own, and angles at positions."""
 
 OUTPUTS = (
     "y", "loss", "dx", "dw", "db", "dlogits", "prenorm", "scale", "q_out", "k_out",
@@ -86,6 +86,7 @@ class RowsCase:
             "byte": self.columns,
             "key": self.columns // KEYS * element,
             "angle": HEAD // 2 * _BYTES["f32"],
+            "group": self.columns // GROUP * _BYTES["f32"],
         }
         return self.rows * sum(each.get(role, 0) for role in ARGUMENTS[self.kernel].values())
 

@@ -16,6 +16,15 @@ KEYS = 4
 
 EPSILON = 1e-6
 
+GROUP = 128
+"""Columns of a group that has a scale."""
+
+_CAP = 30.0
+"""What logits are capped at."""
+
+_DROPPED = 2.0**-26
+"""A probability below the least random number: then nothing is dropped, at the same cost."""
+
 _LARGEST = 448.0
 """The largest number of f8E4M3FN."""
 
@@ -47,16 +56,53 @@ def _add_rmsnorm(torch: Any, x: Any, residual: Any, w: Any) -> tuple[Any, ...]:
     return _normalized(row, w).to(x.dtype), row.to(x.dtype)
 
 
-def _rmsnorm_quantized(torch: Any, x: Any, w: Any) -> tuple[Any, ...]:
-    row = _normalized(_wide(x), w)
+def _quantized(torch: Any, row: Any) -> tuple[Any, Any]:
     scale = row.abs().amax(-1, keepdim=True) / _LARGEST
     y = row / scale
     return y if y.element_size() == 8 else y.to(torch.float8_e4m3fn), scale[..., 0]
 
 
+def _rmsnorm_quantized(torch: Any, x: Any, w: Any) -> tuple[Any, ...]:
+    return _quantized(torch, _normalized(_wide(x), w))
+
+
+def _rmsnorm_quantized_groups(torch: Any, x: Any, w: Any) -> tuple[Any, ...]:
+    y, scale = _quantized(torch, _normalized(_wide(x), w).unflatten(-1, (-1, GROUP)))
+    return y.flatten(-2), scale
+
+
+def _add_rmsnorm_quantized(torch: Any, x: Any, residual: Any, w: Any) -> tuple[Any, ...]:
+    row = _wide(x) + _wide(residual)
+    return *_quantized(torch, _normalized(row, w)), row.to(x.dtype)
+
+
+def _add_layernorm(torch: Any, x: Any, residual: Any, w: Any, b: Any) -> tuple[Any, ...]:
+    row = _wide(x) + _wide(residual)
+    centered = row - row.mean(-1, keepdim=True)
+    factor = (centered.square().mean(-1, keepdim=True) + EPSILON).rsqrt()
+    y = centered * factor * _wide(w) + _wide(b)
+    return y.to(x.dtype), row.to(x.dtype)
+
+
+def _gated(torch: Any, activation: Any, gate: Any, up: Any) -> tuple[Any, ...]:
+    return ((activation(_wide(gate)) * _wide(up)).to(gate.dtype),)
+
+
 def _swiglu(torch: Any, gate: Any, up: Any) -> tuple[Any, ...]:
-    opened = _wide(gate)
-    return ((opened * torch.sigmoid(opened) * _wide(up)).to(gate.dtype),)
+    return _gated(torch, torch.nn.functional.silu, gate, up)
+
+
+def _geglu(torch: Any, gate: Any, up: Any) -> tuple[Any, ...]:
+    return _gated(torch, torch.nn.functional.gelu, gate, up)
+
+
+def _soft_cap(torch: Any, x: Any) -> tuple[Any, ...]:
+    return ((_CAP * torch.tanh(_wide(x) / _CAP)).to(x.dtype),)
+
+
+def _dropout_add(torch: Any, x: Any, bias: Any, residual: Any, seed: int) -> tuple[Any, ...]:
+    dropped = torch.nn.functional.dropout(_wide(x) + _wide(bias), _DROPPED)
+    return ((dropped + _wide(residual)).to(x.dtype),)
 
 
 def _rotated(torch: Any, x: Any, w: Any, cos: Any, sin: Any) -> Any:
@@ -101,10 +147,57 @@ FUSIONS = {
         lambda kernels, m, n, dtype: kernels.rmsnorm_quantized(m, n, dtype, epsilon=EPSILON),
         _rmsnorm_quantized,
     ),
+    "rmsnorm_quantized_groups": Fusion(
+        {"x": "element", "w": "column", "y": "byte", "scale": "group"},
+        lambda kernels, m, n, dtype: kernels.rmsnorm_quantized(
+            m, n, dtype, per="group", epsilon=EPSILON
+        ),
+        _rmsnorm_quantized_groups,
+    ),
+    "add_rmsnorm_quantized": Fusion(
+        {
+            "x": "element", "residual": "element", "w": "column", "y": "byte", "scale": "row",
+            "prenorm": "element",
+        },
+        lambda kernels, m, n, dtype: kernels.rmsnorm_quantized(
+            m, n, dtype, residual=dtype, epsilon=EPSILON
+        ),
+        _add_rmsnorm_quantized,
+    ),
+    "add_layernorm": Fusion(
+        {
+            "x": "element", "residual": "element", "w": "column", "b": "column", "y": "element",
+            "prenorm": "element",
+        },
+        lambda kernels, m, n, dtype: kernels.layernorm(
+            m, n, dtype, residual=dtype, epsilon=EPSILON
+        ),
+        _add_layernorm,
+    ),
     "swiglu": Fusion(
         {"gate": "element", "up": "element", "y": "element"},
         lambda kernels, m, n, dtype: kernels.swiglu(m, n, dtype),
         _swiglu,
+    ),
+    "geglu": Fusion(
+        {"gate": "element", "up": "element", "y": "element"},
+        lambda kernels, m, n, dtype: kernels.geglu(m, n, dtype),
+        _geglu,
+    ),
+    "soft_cap": Fusion(
+        {"x": "element", "y": "element"},
+        lambda kernels, m, n, dtype: kernels.soft_cap(m, n, dtype, cap=_CAP),
+        _soft_cap,
+    ),
+    "dropout_add": Fusion(
+        {
+            "x": "element", "bias": "column", "residual": "element", "seed": "launch",
+            "y": "element",
+        },
+        lambda kernels, m, n, dtype: kernels.dropout(
+            m, n, dtype, p=_DROPPED, bias=True, residual=True
+        ),
+        _dropout_add,
     ),
     "rope": Fusion(
         {"q": "element", "k": "key", **_ANGLES, "q_out": "element", "k_out": "key"},

@@ -28,7 +28,7 @@ def saved(kernel: str, name: str, tensors: Mapping[str, Any], torch: Any) -> Any
 
 def reference(kernel: str, tensors: Mapping[str, Any], torch: Any) -> dict[str, Any]:
     """Return the outputs of a kernel by name."""
-    t = {n: x.double() if x.is_floating_point() else x for n, x in tensors.items()}
+    t = {n: x.double() if _is_floating(x) else x for n, x in tensors.items()}
     functional = torch.nn.functional
     if kernel in FUSIONS:
         roles = ARGUMENTS[kernel]
@@ -48,6 +48,10 @@ def reference(kernel: str, tensors: Mapping[str, Any], torch: Any) -> dict[str, 
             slope[torch.arange(len(slope), device=slope.device), t["labels"]] -= 1
             return {"dlogits": slope * t["dloss"][:, None]}
     return _norm_gradient(kernel, t)
+
+
+def _is_floating(x: Any) -> bool:
+    return not isinstance(x, int) and bool(x.is_floating_point())
 
 
 def _normalized(kernel: str, t: Mapping[str, Any]) -> Any:

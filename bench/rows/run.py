@@ -11,7 +11,7 @@ from typing import Any
 from bench.contenders.run import append
 from bench.measure.comparison import one_line
 from bench.rows.cases import ARGUMENTS, CASES, OPEN_SIZES, RowsCase
-from bench.rows.fusions import HEAD, KEYS
+from bench.rows.fusions import GROUP, HEAD, KEYS
 from bench.rows.manifest import MANIFEST
 from bench.rows.peers import peer
 from bench.rows.references import reference, saved
@@ -32,7 +32,10 @@ _DTYPES = {"f32": "float32", "f16": "float16", "bf16": "bfloat16"}
 _TOLERANCE = {"f32": 2e-5, "f16": 2e-3, "bf16": 1e-2}
 _BYTE_TOLERANCE = 4e-2
 
-_SHARED = ("column", "head", "angle")
+_SEED = 1 << 40
+"""Of random numbers."""
+
+_SHARED = ("column", "head", "angle", "launch")
 """Roles of arguments that all rows share."""
 
 
@@ -78,7 +81,8 @@ def _measure(
             loaded = cuda.load(Artifact.load(file))
             is_open = name in OPEN_SIZES  # the arrays tell the sizes
             bound = [
-                loaded.bind(*(x if is_open else x.data_ptr() for x in t.values())) for t in tensors
+                loaded.bind(*(x if is_open or x is _SEED else x.data_ptr() for x in t.values()))
+                for t in tensors
             ]
             calls[name] = lambda k, bound=bound: bound[k](stream.cuda_stream)
             for output in case.outputs:
@@ -142,12 +146,15 @@ def _tensors(case: RowsCase, torch: Any, generator: Any) -> dict[str, Any]:
         "key": (case.rows, case.columns // KEYS),
         "head": (HEAD,),
         "angle": (case.rows, HEAD // 2),
+        "group": (case.rows, case.columns // GROUP),
     }
     found: dict[str, Any] = {}
     for name, role in ARGUMENTS[case.kernel].items():
         shape = sizes.get(role, (case.rows,))
         if role == "label":
             found[name] = torch.randint(0, case.columns, shape, generator=generator, device="cuda")
+        elif role == "launch":
+            found[name] = _SEED
         elif role == "position":
             found[name] = torch.randperm(case.rows, generator=generator, device="cuda").int()
         elif role == "byte":
@@ -157,7 +164,7 @@ def _tensors(case: RowsCase, torch: Any, generator: Any) -> dict[str, Any]:
                 [saved(case.kernel, name, part, torch).float() for part in _parts(found)]
             )
         else:
-            is_wide = role in ("row", "angle")
+            is_wide = role in ("row", "angle", "group")
             kind = torch.float32 if is_wide else getattr(torch, _DTYPES[case.dtype])
             found[name] = torch.randn(shape, generator=generator, device="cuda", dtype=kind)
     if case.kernel == "softmax_backward":

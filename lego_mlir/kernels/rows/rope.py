@@ -13,8 +13,9 @@ from lego_mlir.frontend import Kernel, TensorType, kernel
 from lego_mlir.hardware.limits import MAX_ACCESS_BYTES, WARP_THREADS
 from lego_mlir.kernels.public import public
 
-_HELD = 16
-"""Elements of the queries that a thread holds."""
+_HELD, _NORMALIZED = 16, 32
+"""Elements of the queries that a thread holds, and where heads are normalized: there fewer threads
+wait for one another (measured on an H200, bench/results/rows.jsonl)."""
 
 _MOST_WARPS = 8
 
@@ -90,7 +91,8 @@ def rope(
             out[token, :, 0, 0, 0, :] = (a * cos - b * sin).to(dtype)
             out[token, :, 1, 0, 0, :] = (b * cos + a * sin).to(dtype)
 
-    return _made(body, tokens, heads * size, parameters, in_place=in_place)
+    threads = heads * size // (_HELD if norm is None else _NORMALIZED)
+    return _made(body, tokens, threads, parameters, in_place=in_place)
 
 
 def _normalized(a: Any, b: Any, w: Any, size: int, epsilon: float) -> tuple[Any, Any]:
@@ -102,11 +104,11 @@ def _normalized(a: Any, b: Any, w: Any, size: int, epsilon: float) -> tuple[Any,
 
 
 def _made(
-    body: Any, tokens: int, elements: int, parameters: Mapping[str, TensorType], *, in_place: bool
+    body: Any, tokens: int, threads: int, parameters: Mapping[str, TensorType], *, in_place: bool
 ) -> Kernel:
-    """Return the kernel of a body that takes arguments by name; a CTA has a token."""
+    """Return the kernel of a body that takes arguments by name; so many threads have a token."""
     warps = 1
-    while warps < _MOST_WARPS and warps * WARP_THREADS * _HELD < elements:
+    while warps < _MOST_WARPS and warps * WARP_THREADS < threads:
         warps *= 2
     body.__name__ = "rope"
     names = [Parameter(n, Parameter.KEYWORD_ONLY) for n in parameters]
