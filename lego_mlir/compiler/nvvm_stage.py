@@ -29,6 +29,12 @@ from lego_mlir.mlir.to_nvvm.lower_reduce import lower_reductions
 from lego_mlir.mlir.to_nvvm.math_library import define_mathematics, has_extremes, keep_extremes
 from lego_mlir.mlir.to_nvvm.shared_memory import TargetMemory, fit_shared
 
+TRANSFERS = "convert-vector-to-scf{full-unroll=true},"
+"""The pass that lowers `_TRANSFERRED`; it takes time where there are none, too."""
+
+_TRANSFERRED = ("vector.transfer_", "vector.print")
+"""Prefixes of operations."""
+
 
 def lower_to_nvvm(
     module: Any,
@@ -69,6 +75,7 @@ def lower_to_nvvm(
     width = index_bitwidth(module, operations)
     of_launches = launch_attributes(operations)
     exact = exact or is_exact(module, source)
+    transfers = any(op.name.startswith(_TRANSFERRED) for op in operations)
     divides = not exact and any(op.name in DIVISIONS for op in operations)
     with context:
         updates, extremes = atomics.has_updates(operations), has_extremes(operations)
@@ -82,6 +89,7 @@ def lower_to_nvvm(
         features=target.feature,
         index_bitwidth=width,
         has_redux=str(has_redux).lower(),
+        transfers=TRANSFERS if transfers else "",
     )
     with context:
         merge_gpu_modules(module)
