@@ -32,15 +32,15 @@ def assign_offsets(buffers: Sequence[BufferLifetime]) -> list[int]:
     offsets: dict[int, int] = {}
     for k in sorted(range(len(buffers)), key=lambda k: (-buffers[k].size, k)):
         buffer = buffers[k]
+        start = 0
         taken = [
             (o, o + buffers[j].size) for j, o in offsets.items() if buffer.overlaps(buffers[j])
         ]
-        starts = [0, *(_aligned(end, buffer.alignment) for _, end in taken)]
-        offsets[k] = min(
-            start
-            for start in starts
-            if all(start + buffer.size <= begin or end <= start for begin, end in taken)
-        )
+        for begin, end in sorted(taken):
+            if start + buffer.size <= begin:  # the gap before this one is large enough
+                break
+            start = max(start, _aligned(end, buffer.alignment))
+        offsets[k] = start
     return [offsets[k] for k in range(len(buffers))]
 
 

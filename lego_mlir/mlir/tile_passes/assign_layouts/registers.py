@@ -7,10 +7,10 @@ shared memory, which are read instruction by instruction.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 from lego_mlir.analysis.distributed import Road, road_of
 from lego_mlir.hardware.limits import (
@@ -123,64 +123,98 @@ def shape_text(tile: Any) -> str:
     return " x ".join(map(str, shape_of(tile))) or "1"
 
 
+class _Step(NamedTuple):
+    """An operation of a block.
+
+    Attributes:
+        op: the operation.
+        results: its results.
+        used: the tiles whose registers its operands are in.
+        blocks: the blocks inside of it, with their arguments.
+        is_loop: whether these run several times.
+    """
+
+    op: Any
+    results: Sequence[Any]
+    used: frozenset[int]
+    blocks: Sequence[tuple[Any, Sequence[Any]]]
+    is_loop: bool
+
+
 class _Liveness:
     """Which tiles a thread holds behind each operation, and where it holds most.
 
     Blocks are walked from their ends. Of the blocks of a branch only one runs, so that none holds
-    what only another one uses; what a loop uses of its surroundings is held until its end.
+    what only another one uses; what a loop uses of its surroundings is held until its end. A tile
+    is the number of its first use on this walk.
 
     Args:
         kernel: whose tiles are placed.
-
-    Attributes:
-        fullest: the point of those walked at which a thread holds most.
     """
 
     def __init__(self, kernel: TileKernel) -> None:
-        self.fullest: Pressure | None = None
         self._kernel = kernel
-        self._held: dict[Any, frozenset[Any]] = {}
-        self._registers: dict[Any, int] = {}
+        self._tiles: list[Any] = []
+        self._registers: list[int] = []
+        self._numbers: dict[Any, int] = {}
+        self._held: dict[Any, frozenset[int]] = {}
+        self._steps: dict[Any, list[_Step]] = {}
+        self._most: tuple[int, Any, frozenset[int]] = 0, None, frozenset()
 
-    def before(self, block: Any, held: frozenset[Any]) -> frozenset[Any]:
+    @property
+    def fullest(self) -> Pressure | None:
+        """The point of those walked at which a thread holds most; `None` if it holds nothing."""
+        registers, op, held = self._most
+        if op is None:
+            return None
+        order = sorted(held, key=lambda n: (-self._registers[n], shape_text(self._tiles[n])))
+        return Pressure(op, tuple(self._tiles[n] for n in order), registers)
+
+    def before(self, block: Any, held: frozenset[int]) -> frozenset[int]:
         """Return the tiles that are held before a block, of those that are held behind it."""
-        noted: frozenset[Any] | None = None
-        for op in (o.operation for o in reversed(list(block.operations))):
+        noted: frozenset[int] | None = None
+        for op, results, used, blocks, is_loop in self._steps_of(block):
             if held is not noted:  # most operations have no tiles
                 self._note(op, held)
                 noted = held
-            held = held.difference(op.results) if any(map(held.__contains__, op.results)) else held
-            blocks = [inner for region in op.regions for inner in region.blocks]
-            if op.name in _LOOPS:  # what they use of their surroundings is used again
-                held = self._before_any(blocks, held)
-            held = self._before_any(blocks, held) if blocks else held
-            for operand in op.operands:
-                holders = self._holders(operand)
-                held = held if holders <= held else held | holders
+            held = self._without(held, results)
+            for _ in range(1 + is_loop if blocks else 0):  # a loop uses again what is around it
+                inner = (self._without(self.before(b, held), own) for b, own in blocks)
+                held = held.union(*inner)
+            held = held if used <= held else held | used
         return held
 
-    def _before_any(self, blocks: Iterable[Any], behind: frozenset[Any]) -> frozenset[Any]:
-        """Return the tiles that are held before blocks of which any may run."""
-        return behind.union(*(self.before(b, behind) - set(b.arguments) for b in blocks))
+    def _steps_of(self, block: Any) -> Sequence[_Step]:
+        """Return the operations of a block from its end; loops are walked more than once."""
+        if block not in self._steps:
+            self._steps[block] = steps = []
+            for op in (o.operation for o in reversed(list(block.operations))):
+                used = frozenset[int]().union(*map(self._holders, op.operands))
+                inner = [(b, list(b.arguments)) for region in op.regions for b in region.blocks]
+                steps.append(_Step(op, list(op.results), used, inner, op.name in _LOOPS))
+        return self._steps[block]
 
-    def _note(self, op: Any, held: frozenset[Any]) -> None:
-        for tile in held - self._registers.keys():
-            self._registers[tile] = registers_of(tile)
+    def _without(self, held: frozenset[int], values: Sequence[Any]) -> frozenset[int]:
+        """Return the tiles that are held, without some values."""
+        ended = held.intersection(self._numbers.get(value, -1) for value in values)
+        return held - ended if ended else held
+
+    def _note(self, op: Any, held: frozenset[int]) -> None:
         registers = sum(map(self._registers.__getitem__, held))
-        if registers > (self.fullest.registers if self.fullest else 0):
-            largest = sorted(held, key=lambda t: (-self._registers[t], shape_text(t)))
-            self.fullest = Pressure(op, tuple(largest), registers)
+        if registers > self._most[0]:
+            self._most = registers, op, held
 
-    def _holders(self, value: Any) -> frozenset[Any]:
+    def _holders(self, value: Any) -> frozenset[int]:
         """Return the tiles whose registers a value is in: one, or none if it has no registers."""
-        if value not in self._held:
-            self._held[value] = self._found_holders(value) if is_tile(value) else frozenset()
-        return self._held[value]
+        found = self._held.get(value)
+        if found is None:
+            found = self._held[value] = self._found(value) if is_tile(value) else frozenset()
+        return found
 
-    def _found_holders(self, tile: Any) -> frozenset[Any]:
-        own, none = frozenset([tile]), frozenset[Any]()
+    def _found(self, tile: Any) -> frozenset[int]:
+        none = frozenset[int]()
         if isinstance(tile, ir.BlockArgument):
-            return own
+            return self._own(tile)
         op = tile.owner.operation
         if is_shared_tile(tile) or is_source(op):
             return none
@@ -189,9 +223,16 @@ class _Liveness:
         if op.name == dialect.LOAD and _is_staged(tile):
             return none
         is_read = op.name == tiles.CONVERT and _is_operand(tile)
-        if is_read and is_shared_tile(op.operands[0]):
+        if is_read and (is_shared_tile(op.operands[0]) or _road(op, self._kernel) is Road.SHARED):
             return none
-        return none if is_read and _road(op, self._kernel) is Road.SHARED else own
+        return self._own(tile)
+
+    def _own(self, tile: Any) -> frozenset[int]:
+        """Return a tile that is in registers of its own, with a new number."""
+        number = self._numbers[tile] = len(self._tiles)
+        self._tiles.append(tile)
+        self._registers.append(registers_of(tile))
+        return frozenset([number])
 
     def _is_alias(self, op: Any) -> bool:
         """Return whether an operation only gives registers other names."""
