@@ -42,6 +42,7 @@ from lego_mlir.index.ranges import bounds, is_nonnegative, is_positive
 from lego_mlir.index.structure import symbols
 from lego_mlir.mlir.bindings import arith, ir, llvm
 from lego_mlir.mlir.emit import affine
+from lego_mlir.mlir.emit.operations import constant, make
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,21 +97,21 @@ class Printer(Algebra[Any]):
         return self._values[x]
 
     def mul(self, x: Mul) -> Any:
-        return self._op(x, arith.MulIOp, x.a, x.b)
+        return self._op(x, "arith.muli", x.a, x.b)
 
     def bits(self, x: Bits) -> Any:
-        return self._op(x, arith.AndIOp, x.x, x.mask)
+        return self._op(x, "arith.andi", x.x, x.mask)
 
     def xor(self, x: Xor) -> Any:
-        return self._op(x, arith.XOrIOp, x.a, x.b)
+        return self._op(x, "arith.xori", x.a, x.b)
 
     def minimum(self, x: Min) -> Any:
         signed = not (is_nonnegative(x.a) and is_nonnegative(x.b))
-        return self._op(x, arith.MinSIOp if signed else arith.MinUIOp, x.a, x.b)
+        return self._op(x, "arith.minsi" if signed else "arith.minui", x.a, x.b)
 
     def maximum(self, x: Max) -> Any:
         signed = not (is_nonnegative(x.a) and is_nonnegative(x.b))
-        return self._op(x, arith.MaxSIOp if signed else arith.MaxUIOp, x.a, x.b)
+        return self._op(x, "arith.maxsi" if signed else "arith.maxui", x.a, x.b)
 
     def less(self, x: Less) -> Any:
         return self._select(x, x, 1, 0)
@@ -129,14 +130,14 @@ class Printer(Algebra[Any]):
         if one_level and not affine.is_affine(x) and (base := without_constant(x)) is not None:
             value, constant = self.print(base), self.print(x.constant)
             with self._point(self._level(x)):
-                return self.build(arith.AddIOp, value, constant)
+                return self.build("arith.addi", value, constant)
         terms = sorted(x.terms, key=lambda term: self._level_of(term[0]))
         total: Any = None
         for level, group in groupby(terms, key=lambda term: self._level_of(term[0])):
             part = Poly(x.constant if total is None else 0, tuple(group))
             value = self._affine(part, level) if affine.is_affine(x) else self._factored(part)
             with self._point(level):
-                total = value if total is None else self.build(arith.AddIOp, total, value)
+                total = value if total is None else self.build("arith.addi", total, value)
         return total
 
     def _affine(self, part: Poly, level: int) -> Any:
@@ -157,18 +158,18 @@ class Printer(Algebra[Any]):
                 (sign, total, level), *rest = sorted(parts, key=lambda p: (p[2], -p[0]))
                 if sign < 0:
                     with self._point(level):
-                        total = self.build(arith.SubIOp, self.print(0), total)
+                        total = self.build("arith.subi", self.print(0), total)
                 for sign, value, at in rest:
                     level = max(level, at)
                     with self._point(level):
-                        total = self.build(arith.AddIOp if sign > 0 else arith.SubIOp, total, value)
+                        total = self.build("arith.addi" if sign > 0 else "arith.subi", total, value)
                 return total, level
             case Product(factors):
                 (product, level), *others = sorted(map(self._tree, factors), key=lambda f: f[1])
                 for value, at in others:
                     level = max(level, at)
                     with self._point(level):
-                        product = self.build(arith.MulIOp, product, value)
+                        product = self.build("arith.muli", product, value)
                 return product, level
             case _:
                 return self.print(tree), self._level(tree)
@@ -178,22 +179,22 @@ class Printer(Algebra[Any]):
         num, den = x.num, x.den
         shift = _log2(den)
         if shift is not None:  # an arithmetic shift rounds down, as floor division does
-            op = arith.ShRUIOp if is_nonnegative(num) else arith.ShRSIOp
+            op = "arith.shrui" if is_nonnegative(num) else "arith.shrsi"
             return self._op(x, op, num, shift)
         unsigned = is_nonnegative(num) and is_positive(den)
-        return self._op(x, arith.DivUIOp if unsigned else arith.FloorDivSIOp, num, den)
+        return self._op(x, "arith.divui" if unsigned else "arith.floordivsi", num, den)
 
     def mod(self, x: Mod) -> Any:
         num, den = x.num, x.den
         if _log2(den) is not None:  # two's complement makes the mask right for negatives too
             assert isinstance(den, int)
-            return self._op(x, arith.AndIOp, num, den - 1)
+            return self._op(x, "arith.andi", num, den - 1)
         if is_nonnegative(num) and is_positive(den):
-            return self._op(x, arith.RemUIOp, num, den)
+            return self._op(x, "arith.remui", num, den)
         n, d = self.print(num), self.print(den)
         with self._point(self._level(x)):
-            quotient = self.build(arith.FloorDivSIOp, n, d)
-            return self.build(arith.SubIOp, n, self.build(arith.MulIOp, quotient, d))
+            quotient = self.build("arith.floordivsi", n, d)
+            return self.build("arith.subi", n, self.build("arith.muli", quotient, d))
 
     # The rest.
     def condition(self, x: Int) -> Any:
@@ -211,7 +212,7 @@ class Printer(Algebra[Any]):
             case Where(c, a, 0):
                 both = self.condition(c), self.condition(a)
                 with self._point(self._level(x)):
-                    return self.build(arith.AndIOp, *both)
+                    return self.build("arith.andi", *both)
             case Less(a, b):
                 unsigned = is_nonnegative(a) and is_nonnegative(b)
                 predicate = arith.CmpIPredicate.ult if unsigned else arith.CmpIPredicate.slt
@@ -225,7 +226,7 @@ class Printer(Algebra[Any]):
     def _select(self, x: Expr, condition: Int, a: Int, b: Int) -> Any:
         chosen = self.condition(condition), self.print(a), self.print(b)
         with self._point(self._level(x)):
-            return self.build(arith.SelectOp, *chosen)
+            return self.build("arith.select", *chosen)
 
     def isqrt(self, x: ISqrt) -> Any:
         """Build the integer root by floating point and one step up or down: exact for a < 2**52."""
@@ -244,13 +245,13 @@ class Printer(Algebra[Any]):
             root = arith.FPToUIOp(integer, approximate).result
             r = arith.IndexCastUIOp(index, root).result
             above = partial(arith.CmpIOp, arith.CmpIPredicate.ugt)
-            too_big = self.build(above, self.build(arith.MulIOp, r, r), n)
-            lower = self.build(arith.SubIOp, r, one)
-            r = self.build(arith.SelectOp, too_big, lower, r)
-            next_one = self.build(arith.AddIOp, r, one)
-            square = self.build(arith.MulIOp, next_one, next_one)
+            too_big = self.build(above, self.build("arith.muli", r, r), n)
+            lower = self.build("arith.subi", r, one)
+            r = self.build("arith.select", too_big, lower, r)
+            next_one = self.build("arith.addi", r, one)
+            square = self.build("arith.muli", next_one, next_one)
             fits = self.build(partial(arith.CmpIOp, arith.CmpIPredicate.ule), square, n)
-            return self.build(arith.SelectOp, fits, next_one, r)
+            return self.build("arith.select", fits, next_one, r)
 
     def _op(self, x: Expr, op: Any, a: Int, b: Int) -> Any:
         lhs, rhs = self.print(a), self.print(b)
@@ -261,10 +262,18 @@ class Printer(Algebra[Any]):
         if not -(1 << 63) <= x < 1 << 63:
             raise LegoError(f"the index {x} does not fit 64 bits", hint="use smaller sizes")
         with self._point(0):
-            return arith.ConstantOp(ir.IndexType.get(), x).result
+            return constant(self._index, x)
 
     def build(self, op: Any, *operands: Any) -> Any:
-        """Build one elementwise operation on operands of one shape; return its value."""
+        """Build one elementwise operation on operands of one shape; return its value.
+
+        Args:
+            op: the name of an operation whose result is of its last operand's type, or what builds
+                another one.
+            operands: its operands.
+        """
+        if isinstance(op, str):
+            return make(op, operands[-1].type, *operands)
         return op(*operands).result
 
     # Positions.

@@ -21,3 +21,33 @@ def make(name: str, kind: Any, *operands: Any, **attributes: Any) -> Any:
 def constant(kind: Any, number: int) -> Any:
     """Build an integer or index of type `kind`."""
     return make("arith.constant", kind, value=ir.IntegerAttr.get(kind, number))
+
+
+def plus(offset: Any, distance: int) -> Any:
+    """Build an index that is known not to overflow: an offset and a distance."""
+    further = constant(offset.type, distance)
+    flags = ir.Attribute.parse("#arith.overflow<nsw>")
+    return make("arith.addi", offset.type, offset, further, overflowFlags=flags)
+
+
+def vector_element(value: Any, position: int) -> Any:
+    """Build an element of a vector of one dimension."""
+    at = ir.DenseI64ArrayAttr.get([position])
+    kind = ir.VectorType(value.type).element_type
+    return make("vector.extract", kind, value, static_position=at)
+
+
+def vector_slice(kind: Any, value: Any, first: int) -> Any:
+    """Build the elements of a vector of one dimension from one on, as one of type `kind`."""
+    i64 = ir.IntegerType.get_signless(64)
+    numbers = {"offsets": first, "sizes": ir.VectorType(kind).shape[0], "strides": 1}
+    given = {name: ir.ArrayAttr.get([ir.IntegerAttr.get(i64, n)]) for name, n in numbers.items()}
+    return make("vector.extract_strided_slice", kind, value, **given)
+
+
+def as_word(part: Any) -> Any:
+    """Build the 32 bits of a vector, or of one element, as an i32."""
+    i32 = ir.IntegerType.get_signless(32)
+    if not isinstance(part.type, ir.VectorType):
+        part = make("vector.broadcast", ir.VectorType.get([1], part.type), part)
+    return vector_element(make("vector.bitcast", ir.VectorType.get([1], i32), part), 0)

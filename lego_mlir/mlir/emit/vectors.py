@@ -12,7 +12,7 @@ from typing import Any
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.index.nodes import ISqrt, Mono, Poly, Sym
 from lego_mlir.index.structure import symbols
-from lego_mlir.mlir.bindings import arith, ir
+from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.emit import affine
 from lego_mlir.mlir.emit.arith import Printer, like
 
@@ -52,7 +52,7 @@ class VectorPrinter(Printer):
             return total
         operands = [(c, self.print(mono[0][0])) for mono, c in scalars]
         rest = affine.apply(part.constant, operands) if operands else self.print(part.constant)
-        return self.build(arith.AddIOp, total, rest)
+        return self.build("arith.addi", total, rest)
 
     def _is_vector(self, mono: Mono) -> bool:
         return any(symbols(atom) & self._vectors for atom, _ in mono)

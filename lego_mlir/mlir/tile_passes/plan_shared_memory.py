@@ -35,10 +35,11 @@ from lego_mlir.hardware.limits import (
     WARP_THREADS,
 )
 from lego_mlir.mlir import dialect
-from lego_mlir.mlir.bindings import arith, ir, memref
+from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.buffer_users import ancestor_in, last_inside, users_of
 from lego_mlir.mlir.dialect import tile_operations as tiles
 from lego_mlir.mlir.dialect.pipeline_operations import role_teams
+from lego_mlir.mlir.emit.operations import constant, make
 from lego_mlir.mlir.lowering.buffers import (
     DYNAMIC_ALIGNMENT,
     allocated_type,
@@ -101,17 +102,17 @@ def plan_shared_memory(kernel: TileKernel) -> None:
         i64 = ir.IntegerType.get_signless(64)
         for buffer, offset in zip(buffers, offsets, strict=True):
             with buffer.op.location:
-                start = arith.ConstantOp(ir.IndexType.get(), offset).result
-                view = memref.ViewOp(buffer.kind, memory, start, [])
+                start = constant(ir.IndexType.get(), offset)
+                view = make("memref.view", buffer.kind, memory, start)
                 if buffer.teams > 1:
                     distance = buffer.lifetime.size // buffer.teams
                     sizes = {dialect.TEAM_BYTES: distance, dialect.ALIGNMENT: _TEAM_ALIGNMENT}
                     for name, n in sizes.items():
-                        view.operation.attributes[name] = ir.IntegerAttr.get(i64, n)
+                        view.owner.attributes[name] = ir.IntegerAttr.get(i64, n)
                 for name in (dialect.GUARDED, dialect.ORDERED):
                     if name in buffer.op.attributes:
-                        view.operation.attributes[name] = ir.UnitAttr.get()
-                replace_alloc(buffer.op, view.result)
+                        view.owner.attributes[name] = ir.UnitAttr.get()
+                replace_alloc(buffer.op, view)
     for op in allocs:
         op.erase()
 

@@ -19,7 +19,8 @@ from typing import Any
 
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.index import Int, construct
-from lego_mlir.mlir.bindings import arith, ir, nvgpu
+from lego_mlir.mlir.bindings import ir, nvgpu
+from lego_mlir.mlir.emit.operations import constant, make, plus
 from lego_mlir.mlir.lowering.parts_access.conditions import ALWAYS, Condition, conditions
 from lego_mlir.mlir.lowering.parts_access.offsets import Place, Registers, offset_of
 from lego_mlir.mlir.lowering.parts_access.plan import PartsMemory, bytes_of
@@ -95,9 +96,9 @@ def _has_chunks(memory: PartsMemory, places: Sequence[Place], width: int) -> boo
     if any(construct.mod(base, width) != 0 for base in bases):
         return False
     return all(
-        constant % width == 0
-        and list(places[k : k + width]) == [(base, constant + x) for x in range(width)]
-        for k, (base, constant) in enumerate(places)
+        distance % width == 0
+        and list(places[k : k + width]) == [(base, distance + x) for x in range(width)]
+        for k, (base, distance) in enumerate(places)
         if k % width == 0
     )
 
@@ -108,13 +109,14 @@ def _existing(source: PartsMemory, there: Sequence[Condition], truths: dict[Any,
     Along a row elements exist up to a limit, so it is the first ones that do.
     """
     total = None
+    index = ir.IndexType.get()
     for condition in dict.fromkeys(there):
-        count = _index(there.count(condition))
+        count = constant(index, there.count(condition))
         if condition != ALWAYS:
             if condition not in truths:
                 truths[condition] = source.condition(condition.expression)
-            count = arith.SelectOp(truths[condition], count, _index(0)).result
-        total = count if total is None else arith.AddIOp(total, count).result
+            count = make("arith.select", index, truths[condition], count, constant(index, 0))
+        total = count if total is None else make("arith.addi", index, total, count)
     return None if set(there) == {ALWAYS} else total
 
 
@@ -125,23 +127,17 @@ class _Offsets:
         self._memory = memory
         self._places = places
         self._first: dict[Int, int] = {}
-        for base, constant in places:
-            memory.note(construct.add(base, constant))
-            self._first[base] = min(constant, self._first.get(base, constant))
+        for base, distance in places:
+            memory.note(construct.add(base, distance))
+            self._first[base] = min(distance, self._first.get(base, distance))
         self._bases: dict[Int, Any] = {}
 
     def at(self, register: int) -> Any:
         """Build the offset of a register."""
-        base, constant = self._places[register]
+        base, distance = self._places[register]
         known = self._first[base]
         if base not in self._bases:
             self._bases[base] = self._memory.index(construct.add(base, known))
-        if constant == known:
+        if distance == known:
             return self._bases[base]
-        distance = _index(constant - known)
-        flags = arith.IntegerOverflowFlags.nsw
-        return arith.AddIOp(self._bases[base], distance, overflowFlags=flags).result
-
-
-def _index(number: int) -> Any:
-    return arith.ConstantOp(ir.IndexType.get(), number).result
+        return plus(self._bases[base], distance - known)

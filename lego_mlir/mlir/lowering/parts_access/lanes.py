@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
-from lego_mlir.mlir.bindings import arith, ir, vector
+from lego_mlir.mlir.bindings import arith, ir
+from lego_mlir.mlir.emit.operations import make, vector_element, vector_slice
 
 Lane: TypeAlias = tuple[Any, int]
 """An element: the value that it is in, a vector or a single element, and its position."""
@@ -48,7 +49,7 @@ def element(lane: Lane) -> Any:
     value, position = source_of(lane)
     if not isinstance(value.type, ir.VectorType):
         return value
-    return vector.ExtractOp(value, [], [position]).result
+    return vector_element(value, position)
 
 
 def grouped(lanes: Sequence[Lane], kinds: Sequence[Any]) -> list[Any]:
@@ -65,8 +66,8 @@ def _joined(lanes: Sequence[Lane], kind: Any) -> Any:
     if all(lane == (value, first + k) for k, lane in enumerate(lanes)):
         if value.type == kind:
             return value
-        return vector.ExtractStridedSliceOp(kind, value, [first], [len(lanes)], [1]).result
-    return vector.FromElementsOp(kind, [element(lane) for lane in lanes]).result
+        return vector_slice(kind, value, first)
+    return make("vector.from_elements", kind, *map(element, lanes))
 
 
 def with_elements(kind: Any, element_type: Any) -> Any:

@@ -20,7 +20,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from lego_mlir.mlir.bindings import ir, memref, scf, vector
+from lego_mlir.mlir.bindings import ir, scf
+from lego_mlir.mlir.emit.operations import make
 from lego_mlir.mlir.lowering.accesses import constant, zero
 from lego_mlir.mlir.lowering.parts_access.accesses import Access
 from lego_mlir.mlir.lowering.parts_access.lanes import (
@@ -122,15 +123,14 @@ def _read_by_groups(plan: Plan, nothing: Any) -> list[Lane]:
 
 def _read(plan: Plan, group: Sequence[Access]) -> list[Any]:
     """Build the reads of some accesses."""
-    flat = plan.memory.flat
-    return [
-        memref.LoadOp(flat, [plan.offset(access)]).result
-        if len(access.lanes) == 1
-        else vector.LoadOp(
-            plan.unit(access), flat, [plan.offset(access)], alignment=plan.bytes(access)
-        ).result
-        for access in group
-    ]
+    found = []
+    for access in group:
+        where = plan.memory.flat, plan.offset(access)
+        if len(access.lanes) == 1:
+            found.append(make("memref.load", plan.unit(access), *where))
+        else:
+            found.append(make("vector.load", plan.unit(access), *where, **_aligned(plan, access)))
+    return found
 
 
 def _by_register(group: Sequence[Access], values: Sequence[Any]) -> dict[int, Lane]:
@@ -171,11 +171,16 @@ def _write(
 
 def _put(plan: Plan, access: Access, value: Any) -> None:
     """Build the store of the elements of one access."""
-    flat, at = plan.memory.flat, plan.offset(access)
+    operands = [value, plan.memory.flat, plan.offset(access)]
     if len(access.lanes) == 1:
-        memref.StoreOp(value, flat, [at])
+        ir.Operation.create("memref.store", operands=operands)
     else:
-        vector.StoreOp(value, flat, [at], alignment=plan.bytes(access))
+        ir.Operation.create("vector.store", operands=operands, attributes=_aligned(plan, access))
+
+
+def _aligned(plan: Plan, access: Access) -> dict[str, Any]:
+    i64 = ir.IntegerType.get_signless(64)
+    return {"alignment": ir.IntegerAttr.get(i64, plan.bytes(access))}
 
 
 @contextmanager

@@ -12,8 +12,9 @@ from typing import Any
 
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.index import Int, construct
-from lego_mlir.mlir.bindings import arith, ir, vector
+from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.dialect import tile_operations as tiles
+from lego_mlir.mlir.emit.operations import as_word, constant, make, vector_element
 from lego_mlir.mlir.lowering.parts_access.offsets import Registers, offset_of
 from lego_mlir.mlir.lowering.parts_access.plan import PartsMemory, bytes_of
 
@@ -30,14 +31,14 @@ def read_matrices(memory: PartsMemory, op: Any, kinds: Sequence[Any]) -> list[An
     attributes = {"num": ir.IntegerAttr.get(i32, count), **_attributes(op)}
     words = []
     for pointer in _pointers(memory):
-        found = _made("nvvm.ldmatrix", kind, pointer, **attributes)
+        found = make("nvvm.ldmatrix", kind, pointer, **attributes)
         words += [found] if count == 1 else [_extracted(found, k) for k in range(count)]
     return [_as_part(word, part) for word, part in zip(words, kinds, strict=True)]
 
 
 def write_matrices(memory: PartsMemory, op: Any, parts: Sequence[Any]) -> None:
     """Build the writes of a lego.store_matrices."""
-    words = [_as_word(part) for part in parts]
+    words = [as_word(part) for part in parts]
     count = tiles.matrices_of(op)
     for k, pointer in enumerate(_pointers(memory)):
         ir.Operation.create(
@@ -58,24 +59,24 @@ def _pointers(memory: PartsMemory) -> list[Any]:
     registers = Registers.of(memory.first, memory.factors)
     places = registers.places(offset_of(memory.layout, registers.index))
     i32 = ir.IntegerType.get_signless(32)
-    buffer = _made("memref.extract_aligned_pointer_as_index", ir.IndexType.get(), memory.flat)
-    start = _made("arith.index_cast", i32, buffer)
+    buffer = make("memref.extract_aligned_pointer_as_index", ir.IndexType.get(), memory.flat)
+    start = make("arith.index_cast", i32, buffer)
     bases: dict[Int, Any] = {}
     pointers = []
     for k in range(0, len(places), length):
-        base, constant = places[k]
-        row = [(base, constant + x) for x in range(length)]
-        if places[k : k + length] != row or constant % length or not _divides(length, base):
+        base, offset = places[k]
+        row = [(base, offset + x) for x in range(length)]
+        if places[k : k + length] != row or offset % length or not _divides(length, base):
             raise LegoError(
                 f"the layout '{memory.layout}' is not known to keep the {length} elements of a "
                 f"matrix's row in {_ROW_BYTES} aligned bytes"
             )
         if base not in bases:
-            at = _made("arith.index_cast", i32, memory.index(base))
-            distance = arith.MulIOp(at, arith.ConstantOp(i32, size).result).result
-            address = arith.AddIOp(start, distance).result
-            bases[base] = _made("llvm.inttoptr", ir.Type.parse(f"!llvm.ptr<{_SHARED}>"), address)
-        pointers.append(_beyond(bases[base], constant * size))
+            at = make("arith.index_cast", i32, memory.index(base))
+            distance = make("arith.muli", i32, at, constant(i32, size))
+            address = make("arith.addi", i32, start, distance)
+            bases[base] = make("llvm.inttoptr", ir.Type.parse(f"!llvm.ptr<{_SHARED}>"), address)
+        pointers.append(_beyond(bases[base], offset * size))
     return pointers
 
 
@@ -88,7 +89,7 @@ def _beyond(pointer: Any, distance: int) -> Any:
     """Build a pointer `distance` bytes after another; instructions contain the distance."""
     if not distance:
         return pointer
-    return _made(
+    return make(
         "llvm.getelementptr",
         pointer.type,
         pointer,
@@ -109,29 +110,13 @@ def _attributes(op: Any) -> dict[str, Any]:
 def _as_part(word: Any, kind: Any) -> Any:
     """Build a part of a word's elements."""
     i32 = ir.VectorType.get([1], ir.IntegerType.get_signless(32))
-    found = vector.BroadcastOp(i32, word).result
+    found = make("vector.broadcast", i32, word)
     if isinstance(kind, ir.VectorType):
-        return vector.BitCastOp(kind, found).result
-    one = vector.BitCastOp(ir.VectorType.get([1], kind), found).result
-    return vector.ExtractOp(one, [], [0]).result
-
-
-def _as_word(part: Any) -> Any:
-    """Build the word of a part's elements."""
-    if not isinstance(part.type, ir.VectorType):
-        part = vector.BroadcastOp(ir.VectorType.get([1], part.type), part).result
-    i32 = ir.VectorType.get([1], ir.IntegerType.get_signless(32))
-    return vector.ExtractOp(vector.BitCastOp(i32, part).result, [], [0]).result
+        return make("vector.bitcast", kind, found)
+    return vector_element(make("vector.bitcast", ir.VectorType.get([1], kind), found), 0)
 
 
 def _extracted(struct: Any, position: int) -> Any:
     i32 = ir.IntegerType.get_signless(32)
     at = ir.DenseI64ArrayAttr.get([position])
-    return _made("llvm.extractvalue", i32, struct, position=at)
-
-
-def _made(name: str, kind: Any, *operands: Any, **attributes: Any) -> Any:
-    # Without the bindings' classes: importing those of llvm takes as long as compiling a kernel.
-    return ir.Operation.create(
-        name, results=[kind], operands=list(operands), attributes=attributes
-    ).result
+    return make("llvm.extractvalue", i32, struct, position=at)

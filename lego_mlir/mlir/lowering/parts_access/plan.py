@@ -9,7 +9,8 @@ from typing import Any
 from lego_mlir.algebra import Layout
 from lego_mlir.hardware.limits import MAX_ACCESS_BYTES
 from lego_mlir.index import Int, construct
-from lego_mlir.mlir.bindings import arith, ir
+from lego_mlir.mlir.bindings import ir
+from lego_mlir.mlir.emit.operations import make, plus
 from lego_mlir.mlir.lowering.accesses import Print, takes_vectors
 from lego_mlir.mlir.lowering.parts_access import masks
 from lego_mlir.mlir.lowering.parts_access.accesses import Access, accesses
@@ -140,8 +141,7 @@ class Plan:
         known, value = self._bases[access.base]
         if access.constant == known:
             return value
-        distance = arith.ConstantOp(ir.IndexType.get(), access.constant - known).result
-        return arith.AddIOp(value, distance, overflowFlags=arith.IntegerOverflowFlags.nsw).result
+        return plus(value, access.constant - known)
 
     def _truth(self, guard: Guard) -> Any:
         if guard.is_never:
@@ -158,7 +158,7 @@ class Plan:
             return True
         truth = found[0]
         for other in found[1:]:
-            truth = arith.AndIOp(truth, other).result
+            truth = make("arith.andi", truth.type, truth, other)
         return truth
 
     def unit(self, access: Access) -> Any:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from lego_mlir.mlir.bindings import ir, vector
+from lego_mlir.mlir.bindings import ir
+from lego_mlir.mlir.emit.operations import as_word, vector_slice
 
 _WORD_BITS = 32
 
@@ -18,16 +19,11 @@ def to_words(parts: Sequence[Any], bits: int) -> list[Any]:
         bits: of an element.
     """
     per_word = _WORD_BITS // bits
-    i32 = ir.IntegerType.get_signless(_WORD_BITS)
-    word_type = ir.VectorType.get([1], i32)
     words: list[Any] = []
     for part in parts:
         kind = ir.VectorType(part.type)
+        narrow = ir.VectorType.get([per_word], kind.element_type)
         for start in range(0, kind.shape[0], per_word):
-            piece = part
-            if kind.shape[0] != per_word:
-                narrow = ir.VectorType.get([per_word], kind.element_type)
-                piece = vector.ExtractStridedSliceOp(narrow, part, [start], [per_word], [1]).result
-            cast = vector.BitCastOp(word_type, piece).result
-            words.append(vector.ExtractOp(cast, [], [0]).result)
+            piece = part if kind.shape[0] == per_word else vector_slice(narrow, part, start)
+            words.append(as_word(piece))
     return words
