@@ -9,6 +9,7 @@ other load the same tile of operand B; of two by two, those of a row load one of
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache, partial
 from typing import Any
 
 from lego_mlir.index import Int, Sym, construct, substitute, symbols
@@ -55,10 +56,18 @@ class ClusterValues:
                 positive = self._reader.symbol(value, size.name, 1, size.hi, size.divisors)
                 self._reader.define(value, positive)
         layout = with_read_sizes(op, layout, self._reader)
-        offset = self._reader.read(op.operands[0])
-        forms = [layout.inv(x) for x in (offset, construct.mod(offset, layout.size))]
-        for result, *same in zip(op.results, *forms, strict=True):
-            self._reader.define(result, min(same, key=self._variants))
+
+        @cache
+        def index() -> list[Int]:
+            offset = self._reader.read(op.operands[0])
+            forms = [layout.inv(x) for x in (offset, construct.mod(offset, layout.size))]
+            return [min(same, key=self._variants) for same in zip(*forms, strict=True)]
+
+        def along(dim: int) -> Int:
+            return index()[dim]
+
+        for dim, result in enumerate(op.results):  # most decide about no copy
+            self._reader.defer(result, partial(along, dim))
 
     def _variants(self, x: Int) -> int:
         """Return the number of different values of an expression in the CTAs of a cluster."""

@@ -35,17 +35,24 @@ class IndexReader:
         self.values: dict[Sym, Any] = {}
         self.leaf: Callable[[Any], Sym | None] = lambda value: None
         self._known: dict[Any, Int] = {}
+        self._deferred: dict[Any, Callable[[], Int]] = {}
         self._names: set[str] = set()
 
     def define(self, value: Any, x: Int) -> None:
         """Set the expression of a value, the result of a lego operation."""
         self._known[value] = x
 
+    def defer(self, value: Any, derive: Callable[[], Int]) -> None:
+        """Let `derive` return the expression of a value when it is first read."""
+        self._deferred[value] = derive
+
     def read(self, value: Any) -> Int:
         """Return the expression of an index value."""
-        if value not in self._known:
-            self._known[value] = self._read(value)
-        return self._known[value]
+        found = self._known.get(value)
+        if found is None:
+            derive = self._deferred.get(value)
+            found = self._known[value] = self._read(value) if derive is None else derive()
+        return found
 
     def read_unassumed(self, value: Any) -> Int:
         """Return the expression of a value by what is proven of it alone.
@@ -73,7 +80,7 @@ class IndexReader:
 
     def is_readable(self, value: Any) -> bool:
         """Return whether every lego operation that a value depends on has been read."""
-        if value in self._known:
+        if value in self._known or value in self._deferred:
             return True
         if isinstance(value, ir.BlockArgument):
             parent = value.owner.owner

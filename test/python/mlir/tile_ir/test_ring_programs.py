@@ -18,11 +18,14 @@ from lego_mlir.mlir.tile_ir.interpreter.values import dtype_of, wrapped
 from lego_mlir.mlir.tile_ir.verifier.rings.natural_numbers import on_naturals
 from lego_mlir.mlir.tile_ir.verifier.rings.program import Run
 
+BITWISE = ("andi", "ori")
 BINARY = (
-    *("addi", "subi", "muli", "andi", "minsi", "minui", "maxsi", "maxui"),
+    *BITWISE,
+    *("addi", "subi", "muli", "minsi", "minui", "maxsi", "maxui"),
     *("divsi", "divui", "floordivsi", "remsi", "remui"),
 )
 KINDS = ("index", "i32", "i64")
+NARROW_KINDS = ("i1", "i8")
 
 
 def _module() -> str:
@@ -32,6 +35,10 @@ def _module() -> str:
         lines += [f"%{name} = arith.{name} %a, %b : {kind}" for name in BINARY]
         predicates = ("eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge")
         lines += [f"%{name} = arith.cmpi {name}, %a, %b : {kind}" for name in predicates]
+        lines.append("return }")
+    for kind in NARROW_KINDS:
+        lines.append(f"func.func @{kind}(%a: {kind}, %b: {kind}) {{")
+        lines += [f"%{name} = arith.{name} %a, %b : {kind}" for name in BITWISE]
         lines.append("return }")
     return "\n".join(lines)
 

@@ -21,12 +21,17 @@ _BINARY: Mapping[str, Callable[[int, int], int]] = {
     "arith.addi": operator.add,
     "arith.subi": operator.sub,
     "arith.muli": operator.mul,
-    "arith.andi": operator.and_,
     "arith.minsi": min,
     "arith.minui": min,
     "arith.maxsi": max,
     "arith.maxui": max,
 }
+_BITWISE: Mapping[str, Callable[[int, int], int]] = {
+    "arith.andi": operator.and_,
+    "arith.ori": operator.or_,
+}
+"""Of integers of any width: what is no sign stays none."""
+
 _DIVISIONS: Mapping[str, Callable[[int, int], int]] = {
     "arith.divsi": operator.floordiv,
     "arith.divui": operator.floordiv,
@@ -54,13 +59,15 @@ def on_naturals(
     least = 0
     if op.name == "arith.cmpi":
         compute: Callable[[int, int], int] = _PREDICATES[op.attributes["predicate"].value]
+    elif op.name in _BITWISE:
+        compute = _BITWISE[op.name]
     elif op.name in _BINARY:
         compute = _BINARY[op.name]
     elif op.name in _DIVISIONS:
         compute, least = _DIVISIONS[op.name], 1
     else:
         return None
-    if not _is_wide(op.operands[0].type):
+    if op.name not in _BITWISE and not _is_wide(op.operands[0].type):
         return None
     (result,) = op.results
     to, (first, second) = place(result), map(place, op.operands)
