@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Any, TypeAlias
 
 from lego_mlir.mlir import dialect
@@ -53,6 +53,19 @@ def operations_in(op: Any, closed: Collection[str] = ()) -> Iterator[Any]:
 
     op.walk(note_closed if closed else note, ir.WalkOrder.PRE_ORDER)
     return itertools.islice(found, 1, None)
+
+
+def has_inside(op: Any, is_wanted: Callable[[Any], bool]) -> bool:
+    """Return whether an operation that is wanted is in one, which is not asked itself."""
+    found = False
+
+    def look(inner: Any) -> Any:
+        nonlocal found
+        found = is_wanted(inner) and inner != op
+        return ir.WalkResult.INTERRUPT if found else ir.WalkResult.ADVANCE
+
+    op.walk(look, ir.WalkOrder.PRE_ORDER)
+    return found
 
 
 def launches_in(module: Any) -> list[Any]:

@@ -19,34 +19,38 @@ gpu.alloc is the value that it was allocated with.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from typing import Any
 
 from lego_mlir.mlir.bindings import arith, ir, memref
 from lego_mlir.mlir.context import Source
 from lego_mlir.mlir.launch_sizes.strided import has_strides
-from lego_mlir.mlir.modules import operations_in
+from lego_mlir.mlir.modules import has_inside, operations_in
 
 DIM = "memref.dim"
 METADATA = "memref.extract_strided_metadata"
-_MAKERS = (DIM, METADATA)
+MAKERS = frozenset((DIM, METADATA))
+"""The operations that ask for sizes and strides."""
 
 
-def hoist_sizes(module: Any, source: Source) -> None:
+def hoist_sizes(module: Any, source: Source, names: Set[str] = MAKERS) -> None:
     """Hoist the sizes and strides of the arguments of all functions, in place.
 
     Args:
         module: its context is the current one.
         source: its text, in which errors are shown.
+        names: of its operations, as far as it is known which it has not.
 
     Raises:
         LegoError: a kernel asks for a dimension that is not a constant.
     """
+    asks = not names.isdisjoint(MAKERS)
     for op in module.body.operations:
         if op.operation.name != "func.func" or not list(op.operation.regions[0].blocks):
             continue
         sizes = _Sizes(op.operation.regions[0].blocks[0], source)
-        asking = [inner for inner in operations_in(op.operation) if inner.name in _MAKERS]
+        inside = operations_in(op.operation) if asks else ()
+        asking = [inner for inner in inside if inner.name in MAKERS]
         sizes.ask_for_strides()
         for inner in asking:
             sizes.hoist(inner)
@@ -54,9 +58,7 @@ def hoist_sizes(module: Any, source: Source) -> None:
 
 def is_host(func: Any) -> bool:
     """Return whether an operation is a function that launches kernels."""
-    return func.name == "func.func" and any(
-        inner.name in _LAUNCHES for inner in operations_in(func, _LAUNCHES)
-    )
+    return func.name == "func.func" and has_inside(func, lambda inner: inner.name in _LAUNCHES)
 
 
 _LAUNCHES = ("gpu.launch", "gpu.launch_func")

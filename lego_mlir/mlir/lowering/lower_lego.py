@@ -33,7 +33,7 @@ from lego_mlir.index.work import measured
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.context import Source, mlir_errors
-from lego_mlir.mlir.launch_sizes.hoist_sizes import hoist_sizes, is_host
+from lego_mlir.mlir.launch_sizes.hoist_sizes import MAKERS, hoist_sizes, is_host
 from lego_mlir.mlir.launch_sizes.promises import check_promises
 from lego_mlir.mlir.layouts import Layouts
 from lego_mlir.mlir.lowering import atomics
@@ -49,7 +49,7 @@ from lego_mlir.mlir.lowering.indices.index_reader import IndexReader
 from lego_mlir.mlir.lowering.indices.layout_operands import LayoutOperands
 from lego_mlir.mlir.lowering.indices.printed_indices import PrintedIndices
 from lego_mlir.mlir.lowering.indices.size_operands import SizeOperands
-from lego_mlir.mlir.lowering.lower_tables import lower_tables
+from lego_mlir.mlir.lowering.lower_tables import TABLES, lower_tables
 from lego_mlir.mlir.lowering.memories import Memories
 from lego_mlir.mlir.lowering.parts_access.tile_accesses import TileAccesses
 from lego_mlir.mlir.modules import named_attributes, operations_in
@@ -72,7 +72,6 @@ def lower_lego(
         LegoError: at the operation or inside the layout's text.
     """
     with module.context, ir.Location.unknown(), mlir_errors(source, "lowering lego failed"):
-        hoist_sizes(module, source)
         _Lowering(module, layouts, source, target, check=check).run()
         module.operation.verify()
 
@@ -101,15 +100,13 @@ class _Lowering:
         self.tile_accesses = TileAccesses(self.memories, layouts)
 
     def run(self) -> None:
-        self.checks.tables = lower_tables(self.module, self.source)
-        named_ops: list[tuple[str, Any]] = []
-        in_kernels: list[tuple[str, Any]] = []
-        for op in operations_in(self.module.operation, KERNELS):
-            named_ops.append((op.name, op))
-            if op.name in KERNELS:
-                inside = [(inner.name, inner) for inner in operations_in(op)]
-                in_kernels += inside
-                named_ops += inside
+        named_ops, in_kernels = self._operations()
+        names = {name for name, _ in named_ops}
+        hoist_sizes(self.module, self.source, names)
+        if not names.isdisjoint(TABLES):
+            self.checks.tables = lower_tables(self.module, self.source)
+        if not names.isdisjoint(TABLES | MAKERS):
+            named_ops, in_kernels = self._operations()
         lego = [
             op
             for name, op in named_ops
@@ -141,6 +138,18 @@ class _Lowering:
             del self.module.operation.attributes[dialect.SIZES]
 
     # One method for each operation.
+    def _operations(self) -> tuple[list[tuple[str, Any]], list[tuple[str, Any]]]:
+        """Return the module's operations in order, with their names, and those in its kernels."""
+        found: list[tuple[str, Any]] = []
+        in_kernels: list[tuple[str, Any]] = []
+        for op in operations_in(self.module.operation, KERNELS):
+            found.append((op.name, op))
+            if op.name in KERNELS:
+                inside = [(inner.name, inner) for inner in operations_in(op)]
+                in_kernels += inside
+                found += inside
+        return found, in_kernels
+
     def lower(self, op: Any) -> None:
         layout = self.layouts.of(op)
         match op.name:

@@ -46,6 +46,9 @@ def checked_table_values(op: Any, source: Source) -> tuple[int, ...]:
     return found
 
 
+TABLES = frozenset((dialect.TABLE, dialect.PICK))
+
+
 def lower_tables(module: Any, source: Source) -> dict[Any, tuple[int, ...]]:
     """Replace every lego.table and lego.pick of a module.
 
@@ -59,9 +62,7 @@ def lower_tables(module: Any, source: Source) -> dict[Any, tuple[int, ...]]:
     """
     tables: dict[tuple[int, ...], str] = {}
     values: dict[Any, tuple[int, ...]] = {}
-    found = [
-        op for op in operations_in(module.operation) if op.name in (dialect.TABLE, dialect.PICK)
-    ]
+    found = [op for op in operations_in(module.operation) if op.name in TABLES]
     checked: dict[Any, tuple[int, ...]] = {}
     for op in found:
         if any(True for _ in op.results[0].uses):

@@ -16,7 +16,7 @@ from lego_mlir.mlir.context import Source
 from lego_mlir.mlir.dialect import tile_operations as tiles
 from lego_mlir.mlir.layouts import Layouts
 from lego_mlir.mlir.lowering.indices.index_reader import cluster_size, launch_sizes
-from lego_mlir.mlir.modules import operations_in
+from lego_mlir.mlir.modules import has_inside, operations_in
 from lego_mlir.mlir.tile_ir.operations import CONSTANT
 from lego_mlir.mlir.tile_ir.types import has_tiles, is_tile
 
@@ -124,7 +124,7 @@ def tile_kernels(
 ) -> Iterator[TileKernel]:
     """Yield the kernels of a module that have tiles."""
     for op in list(operations_in(module.operation, (_LAUNCH,))):
-        if op.name == _LAUNCH and any(map(_touches_memory, operations_in(op))):
+        if op.name == _LAUNCH and has_inside(op, _touches_memory):
             yield TileKernel(op, layouts, source, target)
 
 

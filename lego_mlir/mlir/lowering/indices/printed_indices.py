@@ -22,11 +22,14 @@ _MOST = 1 << 31
 _WITHOUT_INDICES = ("llvm.", "nvvm.", "math.")
 """Dialects whose operations neither take nor give indices."""
 
-_OF_FLOATS = frozenset(
-    f"arith.{name}f"
-    for name in ("add", "sub", "mul", "div", "neg", "cmp", "ext", "trunc", "maximum", "minimum")
+_FREQUENT = frozenset(
+    f"arith.{name}"
+    for name in (
+        *("addf", "subf", "mulf", "divf", "negf", "cmpf", "extf", "truncf", "maximumf", "minimumf"),
+        *("constant", "bitcast"),
+    )
 )
-"""Frequent operations that neither take nor give them."""
+"""Frequent operations that take none."""
 
 
 class PrintedIndices:
@@ -113,7 +116,7 @@ class PrintedIndices:
         """Check the width of every index that operations, with their names, had before printing."""
         values: set[Any] = set()  # what none of them uses is removed
         for name, op in ops:
-            if name not in _OF_FLOATS and not name.startswith(_WITHOUT_INDICES):
+            if name not in _FREQUENT and not name.startswith(_WITHOUT_INDICES):
                 values.update(op.operands)
         index = ir.IndexType.get()
         indices = {self._reader.read(value) for value in values if value.type == index}
