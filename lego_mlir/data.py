@@ -6,6 +6,7 @@ installed by `pip install -e`, they are the checkout's own, so that an edit coun
 
 from __future__ import annotations
 
+from functools import lru_cache
 from pathlib import Path
 
 from lego_mlir.diagnostics import LegoError
@@ -17,7 +18,7 @@ def dialects() -> Path:
     Raises:
         LegoError: the installation is incomplete.
     """
-    return _folder("dialects")
+    return _folder("dialects", __file__)
 
 
 def transforms() -> Path:
@@ -26,7 +27,7 @@ def transforms() -> Path:
     Raises:
         LegoError: the installation is incomplete.
     """
-    return _folder("transforms")
+    return _folder("transforms", __file__)
 
 
 def pipelines() -> Path:
@@ -35,12 +36,13 @@ def pipelines() -> Path:
     Raises:
         LegoError: the installation is incomplete.
     """
-    return _folder("pipelines")
+    return _folder("pipelines", __file__)
 
 
-def _folder(name: str) -> Path:
-    """Return a folder of the checkout that this file lies in, else of the package."""
-    checkout = Path(__file__).resolve().parents[1]
+@lru_cache(maxsize=1 << 4)
+def _folder(name: str, file: str) -> Path:
+    """Return a folder of the checkout that a file of the package lies in, else of the package."""
+    checkout = Path(file).resolve().parents[1]
     if (checkout / "CMakeLists.txt").is_file():
         folder = checkout / name
         hint = "this is a source checkout: restore the folder from version control"

@@ -22,6 +22,12 @@ def names() -> list[str]:
     return sorted(path.stem for path in data.transforms().glob("*.mlir"))
 
 
+def is_shipped(schedule: str) -> bool:
+    """Return whether a schedule of this name ships with the package."""
+    path = data.transforms() / f"{schedule}.mlir"
+    return path.parent == data.transforms() and path.is_file()
+
+
 def takes_tiles(schedule: str) -> bool:
     """Return whether a schedule has steps for kernels on tiles: the sequence `@PLACED`.
 
@@ -46,7 +52,7 @@ def read(schedule: str) -> Source:
             f"there is no schedule '{schedule}'", hint=f"it is '{_RENAMED[str(schedule)]}' now"
         )
     shipped = data.transforms() / f"{schedule}.mlir"
-    path = shipped if schedule in names() else Path(schedule)
+    path = shipped if is_shipped(str(schedule)) else Path(schedule)
     try:
         return Source(str(path), path.read_text())
     except (OSError, UnicodeDecodeError) as e:

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lego_mlir.compiler import allowed_passes
-from lego_mlir.compiler.schedule_files import PLACED, names, read
+from lego_mlir.compiler.schedule_files import PLACED, is_shipped, names, read
 from lego_mlir.diagnostics import LegoError, Location, with_guess
 from lego_mlir.hardware.targets import Target
 from lego_mlir.mlir import dialect
@@ -58,7 +58,7 @@ def name_in(op: Any, source: Source) -> str | None:
             hint=f'{dialect.SCHEDULE} = "cp_async"; there are: {", ".join(names())}',
         )
     name: str = ir.StringAttr(attribute).value
-    if name not in names():
+    if not is_shipped(name):
         raise source.error(
             f"there is no schedule '{name}' that a module may name by {dialect.SCHEDULE}",
             op.location,

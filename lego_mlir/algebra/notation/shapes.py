@@ -11,6 +11,7 @@ kernel is launched; `N<=1024|8192` promises that it is at most 8192, and says th
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 
 from lego_mlir.algebra.notation.sizes import SizeParser
@@ -36,6 +37,7 @@ class Shape:
     strides: tuple[Int, ...] | None = None
 
 
+@lru_cache(maxsize=1 << 10)
 def parse_shape(text: str) -> Shape:
     """Return the shape that `text` describes.
 

@@ -7,6 +7,7 @@ layout from its index to the element's offset, `#lego.shared<"...">`.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 from lego_mlir.algebra import Layout
@@ -55,7 +56,12 @@ def layout_of(value: Any) -> DistributedLayout | None:
     Raises:
         LegoError: its encoding is no distributed layout of this shape.
     """
-    kind = ir.RankedTensorType(value.type)
+    return _layout_in(value.type)
+
+
+@lru_cache(maxsize=1 << 10)
+def _layout_in(kind: Any) -> DistributedLayout | None:
+    """Return the distributed layout in the type of a tile; as `layout_of`."""
     if kind.encoding is None or is_shared(kind.encoding):
         return None
     return DistributedLayout.parse(layout_text(kind.encoding), tuple(kind.shape))

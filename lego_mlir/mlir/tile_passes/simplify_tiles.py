@@ -17,7 +17,7 @@ from lego_mlir.mlir.dialect import tile_operations as tiles
 from lego_mlir.mlir.modules import named_attributes
 from lego_mlir.mlir.tile_ir.kernels import TileKernel
 from lego_mlir.mlir.tile_ir.operations import CONSTANT, is_pointwise
-from lego_mlir.mlir.tile_ir.types import is_tile
+from lego_mlir.mlir.tile_ir.types import has_tiles
 
 _READS = (dialect.LOAD, tiles.GATHER)
 _WITH_BODY = (tiles.REDUCE_WITH, tiles.SCAN_WITH, tiles.SORT_WITH)
@@ -38,16 +38,14 @@ def simplify_tiles(kernel: TileKernel) -> None:
 def erase_dead_tiles(kernel: TileKernel) -> None:
     """Erase the operations of a kernel whose tiles nothing uses."""
     for op in reversed(kernel.operations()):
-        if (_is_pure(op) or op.name in _READS) and not any(list(v.uses) for v in op.results):
+        is_used = any(True for value in op.results for _ in value.uses)
+        if not is_used and (_is_pure(op) or op.name in _READS):
             op.erase()
 
 
 def _is_pure(op: Any) -> bool:
     """Return whether an operation does nothing but compute tiles, or a number of one."""
-    return bool(
-        (op.name in _PURE or is_pointwise(op) or op.name == CONSTANT)
-        and (any(is_tile(v) for v in (*op.operands, *op.results)))
-    )
+    return bool((op.name in _PURE or is_pointwise(op) or op.name == CONSTANT) and has_tiles(op))
 
 
 def _loops(block: Any) -> Iterator[Any]:
@@ -102,11 +100,5 @@ def _merge(block: Any, known: _Known) -> None:
 
 def _identity(op: Any) -> tuple[Any, ...]:
     """Return what operations have in common that compute the same."""
-    attributes = tuple(sorted((k, v) for k, v in _attributes(op)))
-    kinds = tuple(str(v.type) for v in op.results)
-    return op.name, tuple(op.operands), attributes, kinds
-
-
-def _attributes(op: Any) -> Iterator[tuple[str, str]]:
-    for name, attribute in named_attributes(op).items():
-        yield name, str(attribute)
+    attributes = frozenset(named_attributes(op).items())
+    return op.name, tuple(op.operands), attributes, tuple(v.type for v in op.results)
