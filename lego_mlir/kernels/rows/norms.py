@@ -74,6 +74,7 @@ def rmsnorm(
         config=config,
         in_place=in_place,
         strided=strided,
+        contract=True,
     )
 
 
@@ -127,6 +128,7 @@ def layernorm(
         config=config,
         in_place=in_place,
         strided=strided,
+        contract=True,
     )
 
 
