@@ -21,6 +21,7 @@ from lego_mlir.mlir.launch_sizes.pass_sizes import pass_sizes
 from lego_mlir.mlir.lowering import atomics
 from lego_mlir.mlir.lowering.buffers import align_shared
 from lego_mlir.mlir.modules import functions_in, merge_gpu_modules, operations_in
+from lego_mlir.mlir.to_nvvm.bf16_extensions import extend_by_words, has_words
 from lego_mlir.mlir.to_nvvm.contractions import contract_products
 from lego_mlir.mlir.to_nvvm.divisions import DIVISIONS, divide_by_approximation, is_exact
 from lego_mlir.mlir.to_nvvm.fp8_casts import lower_short_floats
@@ -79,11 +80,14 @@ def lower_to_nvvm(
     divides = not exact and any(op.name in DIVISIONS for op in operations)
     with context:
         updates, extremes = atomics.has_updates(operations), has_extremes(operations)
+        extends = has_words(operations)
         contract_products(operations, source)
         guard_divisions(operations)
         lower_short_floats(operations, target.capability)
         if extremes:
             keep_extremes(module)
+        if extends:
+            extend_by_words(module)
     run(
         chip=target.name,
         features=target.feature,
