@@ -7,6 +7,7 @@
 
 // Two warps have a row each: 8 registers a thread, in parts of 4.
 #rows = #lego.layout<"OrderBy(Row(2, 32, 8)).OrderBy(RegP([2, 2, 32, 4], [0, 2, 1, 3])).GroupBy([2, 256])">
+#vectors = #lego.layout<"OrderBy(Row(2, 32, 8)).GroupBy([2, 256])">
 #row = #lego.layout<"OrderBy(Row(2, 32, 1)).GroupBy([2, 1, 32])">
 
 // Loads and stores are of 4 elements; the sum of a row is added by parts, then inside of a part,
@@ -43,6 +44,43 @@ func.func @reduce(%x: memref<2048xf32> {lego.layout = #X, lego.alignment = 16 : 
     %r = arith.divf %v, %w : tensor<2x256xf32, #rows>
     "lego.store"(%r, %y, %i, %c0) {layout = #X, slice = array<i64: 0, 1>}
         : (tensor<2x256xf32, #rows>, memref<2048xf32>, index, index) -> ()
+    gpu.terminator
+  }
+  return
+}
+
+// The greatest of extended numbers is that of the shorter ones, which an instruction combines in
+// pairs; lanes combine what is extended.
+// CHECK-LABEL: func.func @greatest(
+// CHECK: %[[A:.*]] = vector.extract_strided_slice %{{.*}} {offsets = [0], sizes = [4]
+// CHECK: %[[B:.*]] = vector.extract_strided_slice %{{.*}} {offsets = [4], sizes = [4]
+// CHECK: %[[V:.*]] = arith.maximumf %[[A]], %[[B]] : vector<4xbf16>
+// CHECK: %[[LOW:.*]] = vector.extract_strided_slice %[[V]] {offsets = [0], sizes = [2]
+// CHECK: %[[HIGH:.*]] = vector.extract_strided_slice %[[V]] {offsets = [2], sizes = [2]
+// CHECK: %[[P:.*]] = arith.maximumf %[[LOW]], %[[HIGH]] : vector<2xbf16>
+// CHECK: %[[E:.*]]:2 = vector.to_elements %[[P]] : vector<2xbf16>
+// CHECK: %[[S:.*]] = arith.maximumf %[[E]]#0, %[[E]]#1 : bf16
+// CHECK: %[[W:.*]] = arith.extf %[[S]] : bf16 to f32
+// CHECK: %[[BITS:.*]] = arith.bitcast %[[W]] : f32 to i32
+// CHECK: gpu.shuffle xor %[[BITS]]
+// CHECK: arith.maximumf %{{.*}} : f32
+func.func @greatest(%x: memref<2048xbf16> {lego.layout = #X, lego.alignment = 16 : i64},
+                    %y: memref<8xf32> {lego.layout = #R}) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %c4 = arith.constant 4 : index
+  %c64 = arith.constant 64 : index
+  gpu.launch blocks(%b, %by, %bz) in (%gx = %c4, %gy = %c1, %gz = %c1)
+      threads(%t, %ty, %tz) in (%tx = %c64, %tyy = %c1, %tzz = %c1) {
+    %i = arith.muli %b, %c2 : index
+    %v = "lego.load"(%x, %i, %c0) {layout = #X, slice = array<i64: 0, 1>}
+        : (memref<2048xbf16>, index, index) -> tensor<2x256xbf16, #vectors>
+    %w = arith.extf %v : tensor<2x256xbf16, #vectors> to tensor<2x256xf32, #vectors>
+    %s = "lego.reduce"(%w) {kind = "max", dim = 1 : i64}
+        : (tensor<2x256xf32, #vectors>) -> tensor<2x1xf32, #row>
+    "lego.store"(%s, %y, %i, %c0) {layout = #R, slice = array<i64: 0, 1>}
+        : (tensor<2x1xf32, #row>, memref<8xf32>, index, index) -> ()
     gpu.terminator
   }
   return

@@ -274,9 +274,19 @@ class _Walk:
         else:
             combine = by_region(op.regions[0].blocks[0])
         if op.name in (tiles.REDUCE, tiles.REDUCE_WITH):
-            return reduce_tiles(operands, dim, combine, self.threads)
+            return reduce_tiles(operands, dim, combine, self.threads, self._shorter(op))
         reverse = tiles.is_reverse(op)
         return scan_tiles(operands, dim, combine, self.threads, is_reverse=reverse)
+
+    def _shorter(self, op: Any) -> Fragment | None:
+        """Return what the greatest or smallest of may be taken before it is extended, if any."""
+        tile = op.operands[0]
+        if op.name != tiles.REDUCE or tiles.kind_of(op) not in ("max", "min"):
+            return None
+        if not dialect.made_by(tile, "arith.extf"):
+            return None
+        source = tile.owner.operands[0]
+        return self.fragments[source] if bytes_of(element_of(source)) == 2 else None
 
     def _masks(self, tiles: Iterable[Any]) -> list[Fragment]:
         """Return which elements are valid, of those tiles that do not have all."""
