@@ -12,7 +12,8 @@
 A function names the values that it takes: arguments, what `load` returns (`row`, or the names of a
 dict), statistics, and `column_index`, `row_index` and `pick(argument, column)`. All of these are
 tiles that broadcast together, so that a function reads as if it were of one element. `finish` may
-take `<statistic>_terms`, too: what the element contributes to a statistic.
+take `<statistic>_terms`, too: what the element contributes to a statistic; and, beside that,
+`<statistic>_factor`, by which it then multiplies them, together with what else it does.
 """
 
 from __future__ import annotations

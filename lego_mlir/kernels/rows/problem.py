@@ -35,7 +35,7 @@ COLUMN_INDEX, ROW_INDEX, COLUMNS, PICK, GROUPED, UNIFORM = (
 )  # fmt: skip
 """What every function may name beside the values of its kernel."""
 
-_TERMS = "_terms"
+_TERMS, _FACTOR = "_terms", "_factor"
 
 _WIDE_BYTES, _SHORT_BYTES = 4, 8192
 """Bytes of an element that rows are reduced of as fast alone as in a vector; and of a row, up to
@@ -45,6 +45,14 @@ which a CTA has several rows, which begin at any element."""
 def terms_of(stat: str) -> str:
     """Return the name by which `finish` takes what each element contributes to a statistic."""
     return stat + _TERMS
+
+
+def factor_of(stat: str) -> str:
+    """Return the name by which `finish` takes what the terms of a statistic are multiplied by.
+
+    Where it takes that, the terms are those of a thread's own statistics, not multiplied yet.
+    """
+    return stat + _FACTOR
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +95,9 @@ class Stat(NamedTuple):
         op: how its values are combined: `sum`, `max`, `min`, or a `Combination`, for which `map`
             returns a tuple.
         rebase: where `map` names an earlier statistic, what makes of a sum with one value of that
-            the sum with another: `rebase(sum, old, new)`. With it, both are computed in one pass
-            over a row that is read in pieces; without it, each has a pass of its own.
+            the sum with another: `rebase(sum, old, new)`, the sum times a factor. With it, both are
+            computed in one pass over a row that is read in pieces; without it, each has a pass of
+            its own.
     """
 
     map: Function
@@ -241,6 +250,12 @@ class RowsProblem:
         """The statistics of whose terms `finish` makes outputs."""
         taken = names_of(self.finish) if self.finish is not None else ()
         return tuple(name for name in self.stats if terms_of(name) in taken)
+
+    @cached_property
+    def used_factors(self) -> tuple[str, ...]:
+        """The statistics whose terms `finish` multiplies by their factor itself."""
+        taken = names_of(self.finish) if self.finish is not None else ()
+        return tuple(name for name in self.stats if factor_of(name) in taken)
 
     @cached_property
     def vector(self) -> int:

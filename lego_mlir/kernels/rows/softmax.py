@@ -46,7 +46,7 @@ def softmax(
         arguments={"x": Argument(dtype), "y": Argument(out or dtype)},
         load=lambda x: x.to("f32"),
         stats=exponentials(),
-        finish=lambda total, total_terms: {"y": total_terms * (1.0 / total)},
+        finish=lambda total, total_terms, total_factor: {"y": total_terms * (total_factor / total)},
         config=config,
         exact_math=dtype == "f32",
         in_place=in_place,
@@ -98,4 +98,4 @@ def finite(most: Any) -> Any:
 
 def rescaled(total: Any, old: Any, new: Any) -> Any:
     """Return a sum of exponentials, less one maximum, as that less another."""
-    return total * lg.where(old == new, 1.0, lg.exp(old - new))
+    return total * lg.exp(old - finite(new))

@@ -23,7 +23,7 @@ from lego_mlir.kernels.rows.bodies.statistics import (
     reduced_together,
 )
 from lego_mlir.kernels.rows.config import RowsConfig
-from lego_mlir.kernels.rows.problem import RowsProblem, Stat, terms_of
+from lego_mlir.kernels.rows.problem import RowsProblem, Stat, factor_of, terms_of
 
 
 def whole_rows(problem: RowsProblem, config: RowsConfig, tensors: Mapping[str, Any]) -> None:
@@ -54,7 +54,7 @@ def with_terms(problem: RowsProblem, piece: Piece, stats: Values) -> Values:
     terms = {
         terms_of(name): piece.call(problem.stats[name].map, stats) for name in problem.used_terms
     }
-    return {**stats, **terms}
+    return {**stats, **terms, **{factor_of(name): 1.0 for name in problem.used_terms}}
 
 
 def one_tile(problem: RowsProblem, config: RowsConfig, tensors: Mapping[str, Any]) -> None:
@@ -125,7 +125,12 @@ def finish_pieces(
         for name in set(together) & set(problem.used_terms):
             for piece, known in zip(pieces, terms, strict=True):
                 term = piece.call(chosen[name].map, {**stats, **lanes})
-                known[terms_of(name)] = rebased(chosen, name, {**lanes, name: term}, found)
+                if name in problem.used_factors:
+                    known[terms_of(name)] = term
+                    one = lg.full(lanes[name].shape, 1.0, "f32")
+                    known[factor_of(name)] = rebased(chosen, name, {**lanes, name: one}, found)
+                else:
+                    known[terms_of(name)] = rebased(chosen, name, {**lanes, name: term}, found)
         stats |= found
     for number, (piece, known) in enumerate(zip(pieces, terms, strict=True)):
         if problem.finish is not None:

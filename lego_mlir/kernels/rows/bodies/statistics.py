@@ -90,12 +90,22 @@ def added(chosen: Mapping[str, Stat], piece: Piece, before: Values, known: Value
         if isinstance(stat.op, Combination):
             several = zip(mapped, stat.op.identity, strict=True)
             filled = tuple(lg.fill(tile, number) for tile, number in several)
-            after[name] = stat.op.function(before[name], reduced(stat, filled, LOCAL))
+            after[name] = stat.op.function(before[name], _of_lanes(stat, filled))
             continue
         _, combine, identity = _REDUCTIONS[stat.op]
         old = rebased(chosen, name, before, after)
-        after[name] = combine(old, reduced(stat, lg.fill(mapped, identity), LOCAL))
+        after[name] = combine(old, _of_lanes(stat, lg.fill(mapped, identity)))
     return after
+
+
+def _of_lanes(stat: Stat, mapped: Any) -> Any:
+    """Return the statistic of each thread's elements.
+
+    Extremes are first those of vectors, element by element: two of 2 bytes by an instruction.
+    """
+    if stat.op in ("max", "min"):
+        return reduced(stat, reduced(stat, mapped, LOCAL[0]), LOCAL[1])
+    return reduced(stat, mapped, LOCAL)
 
 
 def across_threads(chosen: Mapping[str, Stat], lanes: Values) -> Values:
