@@ -84,6 +84,7 @@ from lego_mlir.frontend import iota as iota
 from lego_mlir.frontend import item as item
 from lego_mlir.frontend import join as join
 from lego_mlir.frontend import kernel as kernel
+from lego_mlir.frontend import launch_dependents as launch_dependents
 from lego_mlir.frontend import log as log
 from lego_mlir.frontend import log2 as log2
 from lego_mlir.frontend import loop as loop
