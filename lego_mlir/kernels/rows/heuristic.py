@@ -9,6 +9,7 @@ among the CTAs of a cluster, or read again.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 from lego_mlir.hardware.limits import MAX_ACCESS_BYTES, MAX_CLUSTER_CTAS, WARP_THREADS
@@ -31,6 +32,13 @@ _HELD_ELEMENTS = 64
 
 _HELD_ALONE = 96
 """The same where statistics follow one another, and what belongs to columns them."""
+
+_FEW_WARPS = ((_WARPS, {1: 96, 2: 96}), (_MANY_WARPS, {1: 96, 2: 128}))
+"""Warps of a row, with the most elements of a thread by how many inputs there are, where a second
+statistic follows, and one input belongs to columns: few threads wait for one another."""
+
+_RESIDENT_WARPS = (64, 24), (128, 16)
+"""Warps for which a multiprocessor has registers there, by the most elements of a thread."""
 
 _BUSY_THREADS = 132 * 1024
 """Threads that keep all multiprocessors busy: below, rows are divided among more of them."""
@@ -99,6 +107,10 @@ _LONG_TILE = 8192
 _GROUP_VECTOR = 8
 """Elements of a thread in a piece of a row that has groups."""
 
+_GROUP_PIECES, _GROUP_WARPS = 2048, ((4096, 2), (8192, 4), (16384, 8))
+"""Columns from which rows of short elements with groups come in pieces, and the warps of a row by
+its most columns: then a thread holds up to 64 elements."""
+
 
 def choose(problem: RowsProblem, *, clusters: bool = True) -> RowsConfig:
     """Return the config of a kernel on rows.
@@ -137,12 +149,19 @@ def _choose_long(problem: RowsProblem, *, clusters: bool) -> RowsConfig:
         stream = choose_stream(problem)
     if stream is not None:
         return stream
-    many = problem.many_rows * _WARPS * WARP_THREADS >= _BUSY_THREADS
+    many = _is_many(problem)
     if many and by_column > 1 and len(problem.stats) > 1 and inputs == 1:
         # Reductions wait for all threads, then for what belongs to columns: many CTAs are best.
         for warps in (_MANY_WARPS,) if is_wide else (_WARPS, _MANY_WARPS):
             if n <= warps * WARP_THREADS * _HELD_ALONE:
                 return _pieces(problem, warps, 2, "pieces need few registers", held=True)
+    if many and by_column == 1 and len(problem.stats) > 1 and not is_wide:
+        for warps, most_of in _FEW_WARPS:
+            held = -(-n * inputs // (warps * WARP_THREADS))
+            if held <= most_of.get(inputs, 0):
+                resident = next(most for elements, most in _RESIDENT_WARPS if held <= elements)
+                config = _pieces(problem, warps, 1, "few threads a row", held=True)
+                return replace(config, ctas_per_sm=resident // warps)
     for warps in (_MOST_WARPS,) if is_wide else (_MANY_WARPS, _MOST_WARPS):
         # With one CTA on a multiprocessor, a second reduction leaves the memory idle.
         is_alone = warps == _MOST_WARPS and len(problem.stats) > 1 and not by_column
@@ -165,6 +184,11 @@ def _choose_long(problem: RowsProblem, *, clusters: bool) -> RowsConfig:
                 reason="CTAs divide a row",
             )
     return _pieces(problem, _MOST_WARPS, 4, "a row does not fit in registers")
+
+
+def _is_many(problem: RowsProblem) -> bool:
+    """Return whether a few warps a row keep all multiprocessors busy."""
+    return problem.many_rows * _WARPS * WARP_THREADS >= _BUSY_THREADS
 
 
 def _fitting_warps(problem: RowsProblem, cluster: int, warps: int) -> int:
@@ -313,6 +337,14 @@ def dependent_ctas(problem: RowsProblem, config: RowsConfig) -> int | None:
 def _choose_for_groups(problem: RowsProblem) -> RowsConfig:
     """Return the config of a kernel with groups of columns, whose tiles are powers of two."""
     columns, threads = problem.longest, WARP_THREADS
+    is_many = _is_many(problem) and columns >= _GROUP_PIECES and _size(problem) < 4
+    warps = next((w for most, w in _GROUP_WARPS if is_many and columns <= most), 0)
+    if warps:
+        piece = 4 if warps == _MANY_WARPS else 2
+        if columns % (piece * warps * WARP_THREADS * _GROUP_VECTOR):
+            piece = 1
+        reason = "few threads a row"
+        return RowsConfig(1, warps, piece, _GROUP_VECTOR, held=True, reason=reason)
     while threads * 32 < columns and threads < _MOST_WARPS * WARP_THREADS:
         threads *= 2
     warps = max(_WARPS, threads // WARP_THREADS)
