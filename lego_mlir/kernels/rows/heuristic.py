@@ -21,8 +21,9 @@ from lego_mlir.kernels.rows.streams import choose_stream
 
 _WARPS, _MANY_WARPS, _MOST_WARPS = 4, 8, 16
 
-_SHORT_BYTES, _MIDDLE_BYTES = 4096, 8192
-"""Rows up to these sizes are whole; the first ones with two vectors a thread, then with four."""
+_SHORTEST_BYTES, _SHORT_BYTES, _MIDDLE_BYTES = 1024, 4096, 8192
+"""Rows up to these sizes are whole; short ones with two vectors a thread, then with four. Where few
+threads have a row, only the shortest ones have two."""
 
 _READ_WHOLE, _READ_HELD = 1024, 8192
 """The longest rows that are only read once, and yet held in registers: whole, and in pieces."""
@@ -33,12 +34,17 @@ _HELD_ELEMENTS = 64
 _HELD_ALONE = 96
 """The same where statistics follow one another, and what belongs to columns them."""
 
-_FEW_WARPS = ((_WARPS, {1: 96, 2: 96}), (_MANY_WARPS, {1: 96, 2: 128}))
-"""Warps of a row, with the most elements of a thread by how many inputs there are, where a second
-statistic follows, and one input belongs to columns: few threads wait for one another."""
-
-_RESIDENT_WARPS = (64, 24), (128, 16)
-"""Warps for which a multiprocessor has registers there, by the most elements of a thread."""
+_FEW_WARPS = (
+    (_WARPS, 5, 1, {1: 64, 2: 64}),
+    (_WARPS, 4, 1, {1: 96, 2: 96}),
+    (_MANY_WARPS, 3, 1, {1: 64}),
+    (_MANY_WARPS, 1, 1, {1: 96}),
+    (_MANY_WARPS, 2, 1, {2: 128}),
+    (_MOST_WARPS, 1, 2, {2: 96}),
+)
+"""Warps of a row, CTAs for which a multiprocessor has registers, and vectors of a piece, with the
+most elements of a thread by how many inputs there are, where a second statistic follows, and one
+input belongs to columns: few threads wait."""
 
 _BUSY_THREADS = 132 * 1024
 """Threads that keep all multiprocessors busy: below, rows are divided among more of them."""
@@ -132,9 +138,10 @@ def choose(problem: RowsProblem, *, clusters: bool = True) -> RowsConfig:
     n, size = problem.longest, _size(problem)
     if n * size > _MIDDLE_BYTES:
         return _choose_long(problem, clusters=clusters)
-    is_short = n * size <= _SHORT_BYTES
     # Where statistics follow one another, fewer threads wait.
     waits = size < 4 and len(problem.stats) > 1 and bool(problem.loaded_by_column)
+    few = waits and len(problem.loaded_by_column) == 1
+    is_short = n * size <= (_SHORTEST_BYTES if few else _SHORT_BYTES)
     vectors = 2 if is_short else 8 if waits else 4
     warps = _WARPS if is_short or waits else _MANY_WARPS
     return _whole(problem, _threads(n, vectors * problem.vector), warps)
@@ -156,12 +163,10 @@ def _choose_long(problem: RowsProblem, *, clusters: bool) -> RowsConfig:
             if n <= warps * WARP_THREADS * _HELD_ALONE:
                 return _pieces(problem, warps, 2, "pieces need few registers", held=True)
     if many and by_column == 1 and len(problem.stats) > 1 and not is_wide:
-        for warps, most_of in _FEW_WARPS:
-            held = -(-n * inputs // (warps * WARP_THREADS))
-            if held <= most_of.get(inputs, 0):
-                resident = next(most for elements, most in _RESIDENT_WARPS if held <= elements)
-                config = _pieces(problem, warps, 1, "few threads a row", held=True)
-                return replace(config, ctas_per_sm=resident // warps)
+        for warps, per_sm, piece, most_of in _FEW_WARPS:
+            if n * inputs <= warps * WARP_THREADS * most_of.get(inputs, 0):
+                config = _pieces(problem, warps, piece, "few threads a row", held=True)
+                return replace(config, ctas_per_sm=per_sm)
     for warps in (_MOST_WARPS,) if is_wide else (_MANY_WARPS, _MOST_WARPS):
         # With one CTA on a multiprocessor, a second reduction leaves the memory idle.
         is_alone = warps == _MOST_WARPS and len(problem.stats) > 1 and not by_column
@@ -348,11 +353,11 @@ def _choose_for_groups(problem: RowsProblem) -> RowsConfig:
     while threads * 32 < columns and threads < _MOST_WARPS * WARP_THREADS:
         threads *= 2
     warps = max(_WARPS, threads // WARP_THREADS)
-    if columns & (columns - 1) == 0 and columns <= threads * _HELD_ELEMENTS:
+    if columns & (columns - 1) == 0 and columns <= threads * _HELD_ELEMENTS // 2:
         most = 1 << (problem.many_rows - 1).bit_length()
         several = min(warps * WARP_THREADS // threads, most)
         return RowsConfig(several, warps, reason=f"{threads} threads a row")
-    is_held = columns <= _held(warps, 1)
+    is_held = columns <= _held(warps, len(problem.loaded_elementwise))
     reason = "pieces are powers of two"
     return RowsConfig(1, warps, 1, _GROUP_VECTOR, held=is_held, reason=reason)
 

@@ -58,6 +58,9 @@ _STREAMS: dict[tuple[int, int, bool], tuple[_Stream, ...]] = {
 }
 """By how many inputs belong to columns, how many to elements, and whether these have 4 bytes."""
 
+_FOLLOWED = (_Stream(65536, 128), _Stream(49152, 256, warps=8, stages=2))
+"""Of short elements where a second statistic follows, and one input belongs to columns."""
+
 _SUMS: dict[tuple[int, bool], tuple[_Stream, ...]] = {
     (1, False): (_Stream(65536, piece=2), _Stream(16384, masked=True)),
     (1, True): (_Stream(16384, piece=2),),
@@ -172,4 +175,6 @@ def _streams(problem: RowsProblem, *, is_wide: bool) -> tuple[_Stream, ...]:
     by_column, inputs = len(problem.loaded_by_column), len(problem.loaded_elementwise)
     if problem.is_in_words:
         return _IN_WORDS[min(2, inputs)]
+    if (by_column, inputs) == (1, 1) and len(problem.stats) > 1 and not is_wide:
+        return _FOLLOWED
     return _STREAMS.get((min(2, by_column), min(2, inputs), is_wide), ())

@@ -146,6 +146,33 @@ def test_norms_are_quantized(shape: tuple[int, int], per: str, out: str) -> None
 
 
 @pytest.mark.parametrize(
+    ("shape", "per", "config"),
+    [
+        ((3, 2048), "row", RowsConfig(4, 4)),
+        ((2, 5000), "row", RowsConfig(1, 4, 1, 8, held=True, ctas_per_sm=4)),
+        ((3, 4352), "row", RowsConfig(1, 8, 1, 8, ctas=2, stages=2)),
+        ((2, 2048), "group", RowsConfig(1, 2, 2, 8, held=True)),
+        ((2, 2176), "group", RowsConfig(1, 2, 1, 8, held=True)),
+    ],
+)
+def test_norms_of_many_rows_are_quantized(
+    shape: tuple[int, int], per: str, config: RowsConfig
+) -> None:
+    """By configs that the heuristic has where rows are many."""
+    x, w = (random(*size).astype(ml_dtypes.bfloat16) for size in (shape, shape[1:]))
+    groups = (shape[0], shape[1] // 128) if per == "group" else (shape[0], 1)
+    scale, y = np.full(groups, np.nan, np.float32), np.zeros(shape, ml_dtypes.float8_e4m3fn)
+    kernel = rmsnorm_quantized(*shape, "bf16", per=per, config=config)
+    kernel(x, w, y, scale if per == "group" else scale[:, 0], device="sim")
+    wide = x.astype(np.float64)
+    normal = wide / np.sqrt((wide**2).mean(axis=1, keepdims=True) + 1e-6) * w.astype(np.float64)
+    most = abs(normal).reshape(*groups, -1).max(axis=2)
+    np.testing.assert_allclose(scale, most / 448, rtol=1e-5)
+    each = np.repeat(scale, shape[1] // groups[1], axis=1)
+    assert (abs(y.astype(np.float64) * each - normal) <= 16.5 * each).all()
+
+
+@pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"out": "f16"}, "f8E4M3FN, f8E5M2, i8"),

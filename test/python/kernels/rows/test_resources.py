@@ -18,6 +18,7 @@ from lego_mlir.kernels import (
     layernorm_backward,
     rmsnorm,
     rmsnorm_backward,
+    rmsnorm_quantized,
     softmax,
     softmax_backward,
 )
@@ -45,6 +46,16 @@ def test_rows_do_not_spill(make: Any, columns: int, dtype: str) -> None:
 @pytest.mark.parametrize("make", [rmsnorm_backward, layernorm_backward])
 def test_gradients_of_norms_do_not_spill(make: Any, columns: int, dtype: str) -> None:
     check(make(ROWS, columns, dtype))
+
+
+@pytest.mark.parametrize("residual", [None, "bf16"])
+@pytest.mark.parametrize("per", ["row", "group"])
+@pytest.mark.parametrize("columns", [2048, 7168, 12288, 16384, 24576, 32768])
+def test_quantized_norms_spill_few_registers(columns: int, per: str, residual: str | None) -> None:
+    """Three CTAs on a multiprocessor are worth six registers that are spilled once."""
+    kernel = rmsnorm_quantized(ROWS, columns, "bf16", per=per, residual=residual)
+    for resources in kernel.compilation(Options(target=Target.parse("sm_90a"))).cubin.resources:
+        assert resources.spill_store_bytes <= 24
 
 
 @pytest.mark.parametrize(
