@@ -22,6 +22,7 @@ from lego_mlir.mlir.tile_passes.hoist_broadcasts import hoist_broadcasts
 from lego_mlir.mlir.tile_passes.insert_barriers import insert_barriers
 from lego_mlir.mlir.tile_passes.lower_pipelines import lower_rings, lower_roles, lower_teams
 from lego_mlir.mlir.tile_passes.lower_tiles import lower_tiles
+from lego_mlir.mlir.tile_passes.merge_scalars import merge_scalars
 from lego_mlir.mlir.tile_passes.order_contractions import order_contractions
 from lego_mlir.mlir.tile_passes.plan_shared_memory import plan_shared_memory
 from lego_mlir.mlir.tile_passes.simplify_tiles import simplify_tiles
@@ -33,6 +34,7 @@ TilePass: TypeAlias = Callable[[TileKernel], None]
 
 PLACING: Sequence[TilePass] = (
     fold_sizes,
+    merge_scalars,
     untile_accesses,
     fill_invalid,
     simplify_tiles,

@@ -12,6 +12,8 @@ from lego_mlir.mlir.tile_ir.types import is_tile
 
 _POINTWISE_DIALECTS = ("arith", "math")
 CONSTANT = "arith.constant"
+COMBINING = (tiles.REDUCE_WITH, tiles.SCAN_WITH, tiles.SORT_WITH)
+"""Operations whose region says how two elements are combined."""
 
 
 def is_pointwise(op: Any) -> bool:

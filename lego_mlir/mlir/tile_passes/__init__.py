@@ -1,5 +1,6 @@
 """The passes over tile IR, in order: from tiles without layouts to each thread's registers.
 
+    merge_scalars       equal indices and other scalars are computed once
     fill_invalid        reductions, scans and dots ignore invalid elements: by selects
     simplify_tiles      dead, repeated and invariant operations go
     hoist_broadcasts    what is the same along a dimension is computed once

@@ -16,11 +16,10 @@ from lego_mlir.mlir import dialect
 from lego_mlir.mlir.dialect import tile_operations as tiles
 from lego_mlir.mlir.modules import named_attributes
 from lego_mlir.mlir.tile_ir.kernels import TileKernel
-from lego_mlir.mlir.tile_ir.operations import CONSTANT, is_pointwise
+from lego_mlir.mlir.tile_ir.operations import COMBINING, CONSTANT, is_pointwise
 from lego_mlir.mlir.tile_ir.types import has_tiles
 
 _READS = (dialect.LOAD, tiles.GATHER)
-_WITH_BODY = (tiles.REDUCE_WITH, tiles.SCAN_WITH, tiles.SORT_WITH)
 _PURE = tuple(name for name in dialect.TILE_OPERATIONS if name not in (tiles.GATHER, tiles.SCATTER))
 _LOOPS = ("scf.for",)
 
@@ -83,11 +82,11 @@ def _merge(block: Any, known: _Known) -> None:
     """Replace operations of a block that compute what one before them, or around them, does."""
     for op in [o.operation for o in block.operations]:
         for region in op.regions:
-            if op.name in _WITH_BODY:
+            if op.name in COMBINING:
                 continue
             for inner in region.blocks:
                 _merge(inner, dict(known))
-        if not _is_pure(op) or op.name in _WITH_BODY:
+        if not _is_pure(op) or op.name in COMBINING:
             continue
         key = _identity(op)
         if key not in known:
