@@ -46,6 +46,8 @@ VARIANTS: Mapping[str, tuple[str, tuple[Any, ...], Mapping[str, Any]]] = {
     "rmsnorm_4096x16384": ("rmsnorm", (4096, 16384, "bf16"), {}),
     "softmax_1024x131072": ("softmax", (1024, 131072, "bf16"), {}),
     "cross_entropy_4096x32000": ("cross_entropy", (4096, 32000, "bf16"), {}),
+    "rmsnorm_backward_4096x4096": ("rmsnorm_backward", (4096, 4096, "bf16"), {}),
+    "layernorm_backward_4096x4096": ("layernorm_backward", (4096, 4096, "bf16"), {}),
     "layernorm_backward_1024x65536": ("layernorm_backward", (1024, 65536, "f32"), {}),
     "permute_32x96x56x56_0231": ("permute", ((32, 96, 56, 56), (0, 2, 3, 1), "f32"), {}),
     "permute_6x5x64x20x33_42031": ("permute", ((6, 5, 64, 20, 33), (4, 2, 0, 3, 1), "f32"), {}),
