@@ -105,6 +105,12 @@ class RowsConfig:
         """Return the number of pieces of a row."""
         return -(-columns // self.columns)
 
+    def elements(self, columns: int) -> int:
+        """Return how many columns each thread has of a row in pieces; 0 if not equally many."""
+        threads = self.cluster * self.threads
+        is_equal = columns % self.columns == 0 and threads & (threads - 1) == 0
+        return columns // threads if is_equal else 0
+
     @property
     def shape(self) -> tuple[int, ...]:
         """The shape of a piece: vectors of a thread, threads, and elements of a vector.

@@ -110,6 +110,10 @@ def layernorm(
     def squared(row: Any, columns: Any, total: Any) -> Any:
         return centered(row, columns, total) * centered(row, columns, total)
 
+    def of_halves(a: Any, b: Any) -> Any:
+        half = (a["total"] - b["total"]) * 0.5  # between the mean of either and that of both
+        return (a["squares"] + b["squares"]) * 0.5 + half * half
+
     def results(columns: Any, total: Any, squares: Any) -> dict[str, Any]:
         return {"mean": mean(total, columns), "rstd": factor(squares, columns)}
 
@@ -122,7 +126,7 @@ def layernorm(
         name="layernorm",
         arguments=arguments,
         load=loaded(residual),
-        stats={"total": Stat(lambda row: row), "squares": Stat(squared)},
+        stats={"total": Stat(lambda row: row), "squares": Stat(squared, of_halves=of_halves)},
         finish=finish,
         results=results if save else None,
         config=config,

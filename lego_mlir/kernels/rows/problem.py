@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from inspect import Parameter, Signature, signature
@@ -98,11 +98,16 @@ class Stat(NamedTuple):
             the sum with another: `rebase(sum, old, new)`, the sum times a factor. With it, both are
             computed in one pass over a row that is read in pieces; without it, each has a pass of
             its own.
+        of_halves: of a sum whose `map` names earlier ones, the mean of its terms in a row, of the
+            means of all sums in the row's halves by name: `of_halves(first, second)`. With it, both
+            are computed in one pass where threads have equally many elements, each first of its
+            own: `columns` is then the number of those.
     """
 
     map: Function
     op: str | Combination = "sum"
     rebase: Callable[[Any, Any, Any], Any] | None = None
+    of_halves: Callable[[Mapping[str, Any], Mapping[str, Any]], Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -305,14 +310,33 @@ class RowsProblem:
     @cached_property
     def passes(self) -> tuple[tuple[str, ...], ...]:
         """The statistics that one pass over the pieces of a row computes, pass by pass."""
+        return self.passes_of(equal=False)
+
+    def passes_of(self, *, equal: bool) -> tuple[tuple[str, ...], ...]:
+        """Return the statistics that one pass over the pieces of a row computes, pass by pass.
+
+        Args:
+            equal: whether all threads have equally many elements of it.
+        """
         found: list[list[str]] = []
         for name, stat in self.stats.items():
             together = found[-1] if found else []
             needed = [n for n in names_of(stat.map) if n in together]
-            if not found or (needed and stat.rebase is None):
+            is_joined = stat.rebase is not None or (equal and self.is_of_halves([*together, name]))
+            if not found or (needed and not is_joined):
                 found.append([])
             found[-1].append(name)
         return tuple(map(tuple, found))
+
+    def is_of_halves(self, together: Sequence[str]) -> bool:
+        """Return whether statistics of one pass follow from those of two halves of a row.
+
+        All are sums then, the last of which names another one.
+        """
+        stats = [self.stats[name] for name in together]
+        needed = set(names_of(stats[-1].map)) & set(together)
+        are_sums = all(stat.op == "sum" and stat.rebase is None for stat in stats)
+        return bool(needed) and are_sums and stats[-1].of_halves is not None
 
 
 def typed(dtype: str, sizes: str) -> TensorType:

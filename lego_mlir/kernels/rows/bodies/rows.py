@@ -11,8 +11,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from lego_mlir import frontend as lg
+from lego_mlir.kernels.rows import problem as words
 from lego_mlir.kernels.rows.bodies.piece import Piece, Values, divided, row_length
 from lego_mlir.kernels.rows.bodies.statistics import (
+    across_halves,
     across_threads,
     across_together,
     added,
@@ -112,16 +114,21 @@ def finish_pieces(
     """
     stats: Values = {}
     terms: list[Values] = [{} for _ in pieces]
-    for together in problem.passes:
+    elements = config.elements(problem.longest) if isinstance(problem.columns, int) else 0
+    for together in problem.passes_of(equal=elements > 0):
         chosen = {name: problem.stats[name] for name in together}
-        lanes: Values = {}
+        by_halves = elements > 0 and problem.is_of_halves(together)
+        lanes: Values = {words.COLUMNS: elements} if by_halves else {}
         for name in together:
             alone = {name: Stat(chosen[name].map, chosen[name].op)}
             own = identities(alone, config.shape)
             for piece in pieces:
                 own = added(alone, piece, own, {**stats, **lanes})
             lanes |= own
-        found = across_together(chosen, lanes)
+        if by_halves:
+            found = across_halves(chosen, lanes, problem.longest)
+        else:
+            found = across_together(chosen, lanes)
         for name in set(together) & set(problem.used_terms):
             for piece, known in zip(pieces, terms, strict=True):
                 term = piece.call(chosen[name].map, {**stats, **lanes})

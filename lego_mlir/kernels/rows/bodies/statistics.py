@@ -10,7 +10,7 @@ from typing import Any
 from lego_mlir import frontend as lg
 from lego_mlir.index import maximum, minimum
 from lego_mlir.kernels.rows.bodies.piece import Piece, Values
-from lego_mlir.kernels.rows.problem import Combination, Stat, names_of
+from lego_mlir.kernels.rows.problem import COLUMNS, Combination, Stat, names_of
 
 _REDUCTIONS: dict[str, tuple[Callable[..., Any], Callable[..., Any], float]] = {
     "sum": (lg.sum, lambda a, b: a + b, 0.0),
@@ -112,7 +112,7 @@ def across_threads(chosen: Mapping[str, Stat], lanes: Values) -> Values:
     """Return the statistics of a row, of those of each thread, one after the other."""
     found: Values = {}
     for name, stat in chosen.items():
-        found[name] = reduced(stat, rebased(chosen, name, lanes, found), _across(lanes))
+        found[name] = reduced(stat, rebased(chosen, name, lanes, found), _across(lanes.values()))
     return found
 
 
@@ -137,13 +137,36 @@ def across_together(chosen: Mapping[str, Stat], lanes: Values) -> Values:
         return flat(found.values())
 
     identity = flat(_each(stat, lambda number: number) for stat in chosen.values())
-    found = lg.reduce(function, values, _across(lanes), identity=identity, keepdims=True)
+    found = lg.reduce(function, values, _across(lanes.values()), identity=identity, keepdims=True)
     return named(chosen, found)
 
 
-def _across(lanes: Values) -> tuple[int, ...]:
+def across_halves(chosen: Mapping[str, Stat], lanes: Values, columns: int) -> Values:
+    """Return sums of a row, of those of each thread, of equally many elements, in one trip.
+
+    Means are combined, so that each follows from those of two halves, which are equally large.
+
+    Args:
+        chosen: the sums.
+        lanes: those of each thread, and the number of its elements.
+        columns: the number of all.
+    """
+
+    def function(a: Any, b: Any) -> Any:
+        first, second = named(chosen, a), named(chosen, b)
+        return tuple(
+            stat.of_halves(first, second) if stat.of_halves else (first[name] + second[name]) * 0.5
+            for name, stat in chosen.items()
+        )
+
+    own = tuple(mean(lanes[name], lanes[COLUMNS]) for name in chosen)
+    found = lg.reduce(function, own, _across(own), keepdims=True)
+    return {name: tile * columns for name, tile in named(chosen, found).items()}
+
+
+def _across(lanes: Iterable[Any]) -> tuple[int, ...]:
     """Return the dimensions along which threads have statistics of their own."""
-    tile = next(iter(flat(lanes.values())))
+    tile = next(iter(flat(lanes)))
     return ACROSS if len(tile.shape) == len(LOCAL) + len(ACROSS) else ACROSS[1:]
 
 

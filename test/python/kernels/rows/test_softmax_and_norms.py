@@ -138,6 +138,28 @@ def test_layernorm_of_numbers_far_from_zero(dtype: str, pieces: tuple[int, ...] 
     np.testing.assert_allclose(y, want, atol=1e-4)
 
 
+@pytest.mark.parametrize("pieces", [PIECES[6], PIECES[7], (1, 2, 4, 4, False, 1, 2, 0, 1, 2)])
+def test_layernorm_of_threads_with_equally_many_elements(pieces: tuple[int, ...]) -> None:
+    shape = (5, 2048)
+    x = (random(shape, "f32") + 100 * np.sin(np.arange(2048) / 300)).astype(np.float32)
+    x[1] += 1e4
+    x[2] = 7.0
+    x[3, 1000] = np.inf
+    w, b = random(shape[1], "f32"), random(shape[1], "f32", 3)
+    y, mean, rstd = poisoned(shape, "f32"), poisoned(5, "f32"), poisoned(5, "f32")
+    kernel = layernorm(*shape, "f32", save=True, config=RowsConfig(*pieces))
+    kernel(x, w, b, y, mean, rstd, device="sim")
+    wide = x.astype(np.float64)
+    with np.errstate(invalid="ignore"):
+        center, factor = wide.mean(axis=1), 1 / np.sqrt(wide.var(axis=1) + 1e-5)
+        want = (wide - center[:, None]) * factor[:, None] * w + b
+    finite = [0, 1, 2, 4]
+    np.testing.assert_allclose(mean, center, rtol=1e-6)
+    np.testing.assert_allclose(rstd[finite], factor[finite], rtol=1e-5)
+    np.testing.assert_allclose(y[finite], want[finite], atol=2e-4)
+    assert np.isnan(y[3]).all()
+
+
 @pytest.mark.parametrize("pieces", [None, PIECES[0]])
 def test_a_residual_is_added_and_kept(pieces: tuple[int, ...] | None) -> None:
     shape = (3, 1300)
