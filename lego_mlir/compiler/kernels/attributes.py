@@ -23,7 +23,7 @@ def launch_attributes(operations: Sequence[Any]) -> list[dict[str, Any]]:
         {
             name: a
             for name, a in named_attributes(op).items()
-            if name in (dialect.CLUSTER, dialect.CTAS_PER_SM, dialect.PDL)
+            if name in (dialect.CLUSTER, dialect.CTAS_PER_SM, dialect.PDL, dialect.EVICTION)
         }
         for op in operations
         if op.name in ("gpu.launch", "gpu.launch_func")

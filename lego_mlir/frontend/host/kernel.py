@@ -23,6 +23,7 @@ from lego_mlir.frontend.host.host_function import HostFunction
 from lego_mlir.frontend.host.launch_body import TracedFunction, launch_operation
 from lego_mlir.frontend.host.launch_classes import ANY_SIZES, LaunchClass, RunTimeSizes
 from lego_mlir.frontend.host.parameters import (
+    checked_eviction,
     checked_multiple,
     checked_params,
     checked_pdl,
@@ -71,6 +72,7 @@ class Kernel(HostFunction):
             waits by itself, before it reads or writes anything.
         pdl_ctas: the CTAs of a launch up to which it may; 0 for any number.
         contract: whether products may be added before they are rounded.
+        eviction: when the cache evicts what the kernel loads, `None` for no preference.
     """
 
     def __init__(
@@ -94,6 +96,7 @@ class Kernel(HostFunction):
         pdl_ctas: int = 0,
         own_programs: bool = False,
         contract: bool = False,
+        eviction: Literal["first", "last"] | None = None,
     ) -> None:
         if not isinstance(function, FunctionType):
             raise LegoError(
@@ -112,6 +115,7 @@ class Kernel(HostFunction):
         self.params = checked_params(params or {}, schedule, name)
         self.explanation = explanation
         self.contract = contract
+        self.eviction = checked_eviction(eviction, name)
         self.pdl, self.pdl_ctas = pdl, checked_pdl(pdl, pdl_ctas, name)
         self.__doc__ = function.__doc__
         self.__wrapped__ = function
@@ -208,8 +212,8 @@ class Kernel(HostFunction):
         grid = tuple(map(str, self.grid))
         cluster = self.cluster, self.own_programs
         size = grid, cluster, self.block, self.warps, self.tile_multiple
-        pdl = self.pdl, self.pdl_ctas
-        launch = *size, self.ctas_per_sm, self.contract, *pdl, self.schedule, script, self.params
+        how = self.ctas_per_sm, self.contract, self.eviction, self.pdl, self.pdl_ctas
+        launch = *size, *how, self.schedule, script, self.params
         return self.name, launch, dict(self.parameters()), self.__wrapped__
 
     def _options(self, options: Options) -> Options:
@@ -312,6 +316,7 @@ def kernel(
     pdl_ctas: int = 0,
     own_programs: bool = False,
     contract: bool = False,
+    eviction: Literal["first", "last"] | None = None,
 ) -> Callable[[Callable[..., Any]], Kernel]:
     """Make a function a kernel.
 
@@ -352,6 +357,10 @@ def kernel(
             grid and `lg.block_id()` count CTAs. `lg.reduce_scatter` adds up what they hold.
         contract: let products be added before they are rounded: one instruction, `fma`, instead of
             two. Which products are depends on the code that is made.
+        eviction: when the L2 cache is to evict what vector loads bring, of tensors that are much
+            larger than it and are read once: `last` where the kernel writes as much, so that what
+            it writes leaves first; `first` where it only reads. On targets before sm_80 it says
+            nothing.
 
     Raises:
         LegoError: a size is no positive integer, or `params` is wrong.
@@ -376,4 +385,5 @@ def kernel(
         pdl_ctas,
         own_programs,
         contract,
+        eviction,
     )

@@ -63,6 +63,8 @@ def launch_operation(kernel: Kernel, grid: Grid, trace: Trace, location: Locatio
     for name, holds in units:
         if holds:
             op.attributes[name] = ir.UnitAttr.get()
+    if kernel.eviction is not None:
+        op.attributes[dialect.EVICTION] = ir.StringAttr.get(f"evict_{kernel.eviction}")
     if kernel.pdl:
         most = ir.IntegerAttr.get(i64, kernel.pdl_ctas) if kernel.pdl_ctas else ir.UnitAttr.get()
         op.attributes[dialect.PDL] = most

@@ -140,6 +140,20 @@ def checked_pdl(pdl: Any, ctas: Any, name: str) -> int:
     return ctas
 
 
+def checked_eviction(eviction: Any, name: str) -> Any:
+    """Return when the cache evicts what a kernel loads.
+
+    Raises:
+        LegoError: it is neither `first` nor `last`, nor `None`.
+    """
+    if eviction not in (None, "first", "last"):
+        raise LegoError(
+            f"kernel '{name}': eviction is 'first' or 'last', not {eviction!r}",
+            hint='@lg.kernel(..., eviction="last")',
+        )
+    return eviction
+
+
 def traced_argument(name: str, value: Any, kind: Parameter, trace: Trace) -> Any:
     """Return what the kernel function gets for a parameter."""
     match kind:

@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from inspect import Parameter, Signature
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from lego_mlir.algebra import OrderBy, Row, ceildiv
 from lego_mlir.diagnostics import LegoError
@@ -73,6 +73,7 @@ class _Options(NamedTuple):
     pdl_ctas: int = 0
     stages: int = 0
     ctas_per_sm: int = 1
+    eviction: Literal["first", "last"] | None = None
 
 
 _SUM_WARPS = 8
@@ -221,7 +222,11 @@ def _row_kernel(problem: RowsProblem, config: RowsConfig, name: str, options: _O
     longest = problem.longest_in_words if config.piece else problem.longest
     how = config.describe(longest, is_elementwise=problem.is_elementwise)
     most = dependent_ctas(problem, config)
-    options = _of_config(options, config)._replace(pdl=most is not None, pdl_ctas=most or 0)
+    options = _of_config(options, config)._replace(
+        pdl=most is not None,
+        pdl_ctas=most or 0,
+        eviction="first" if problem.finish is None else "last",
+    )
     return _made(body, name, problem.grid(ctas), config.warps, arguments, how, options)
 
 
@@ -322,6 +327,7 @@ def _made(
         contract=options.contract,
         pdl=options.pdl,
         pdl_ctas=options.pdl_ctas,
+        eviction=options.eviction,
         schedule="streamed" if options.stages else None,
         params={"stages": options.stages} if options.stages else None,
     )(body)

@@ -132,6 +132,8 @@ CTAS_PER_SM = "lego.ctas_per_sm"
 """The number of CTAs for which a multiprocessor is to have registers."""
 CONTRACT = "lego.contract"
 """A unit attribute: products may be added before they are rounded."""
+EVICTION = "lego.eviction"
+"""The cache eviction priority of the launch's loads: `evict_last` or `evict_first`."""
 OWN_PROGRAMS = "lego.own_programs"
 """A unit attribute of a launch in clusters, of a kernel on tiles: each CTA runs a program of its
 own, instead of all CTAs of a cluster together."""

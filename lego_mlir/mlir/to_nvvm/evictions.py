@@ -1,0 +1,203 @@
+"""Cache eviction priorities of a kernel's loads, where its launch asks for one.
+
+    %v = llvm.load %p {alignment = 16} : !llvm.ptr -> vector<4xf32>
+
+of an argument of a kernel whose `gpu.launch` has `lego.eviction = "evict_last"` becomes
+
+    %policy = llvm.inline_asm "createpolicy.fractional.L2::evict_last.b64 $0, 1.0;"
+    %w = llvm.inline_asm "ld.global.L2::cache_hint.v4.b32 {$0, $1, $2, $3}, [$4], $5;" %p, %policy
+
+and so do its copies by cp.async; with "evict_first" loads have `L1::evict_first`. LLVM has no
+operation for either.
+
+On an H200 kernels that read and write large matrices once are fastest where what they read is
+evicted last, which is after what they write; those that only read, where it is evicted first.
+
+Source: PTX ISA 9.7.9.8 (ld), 9.7.9.16 (createpolicy), 9.7.9.25.3.1 (cp.async).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from lego_mlir.diagnostics import LegoError
+from lego_mlir.hardware.targets import Target
+from lego_mlir.mlir import dialect
+from lego_mlir.mlir.bindings import ir
+from lego_mlir.mlir.context import Source
+from lego_mlir.mlir.emit.operations import make
+from lego_mlir.mlir.modules import Functions, launches_in
+
+LAST, FIRST = "evict_last", "evict_first"
+
+_CAPABILITY = (8, 0)
+"""The least compute capability with cache policies."""
+
+_BITS = {"f64": 64, "i64": 64, "f32": 32, "i32": 32, "f16": 16, "bf16": 16, "i16": 16, "i8": 8}
+_WORDS = (1, 2, 4)
+"""How many words of 4 bytes a load may have."""
+
+_POLICY = "createpolicy.fractional.L2::evict_last.b64 $0, 1.0;"
+_COPY = "cp.async.{cache}.shared.global.L2::cache_hint [$0], [$1], {size}{count}, ${policy};"
+
+
+def check_evictions(operations: Sequence[Any], source: Source) -> None:
+    """Check the attributes of launches that `set_evictions` is about.
+
+    Raises:
+        LegoError: one is no priority.
+    """
+    for op in operations:
+        if dialect.EVICTION not in op.attributes:
+            continue
+        attribute = op.attributes[dialect.EVICTION]
+        if getattr(attribute, "value", None) not in (LAST, FIRST):
+            error: LegoError = source.error(
+                f"'{dialect.EVICTION}' is '{LAST}' or '{FIRST}', not {attribute}",
+                op.location,
+                hint=f'{{{dialect.EVICTION} = "{LAST}"}} on the gpu.launch, or leave it out',
+            )
+            raise error
+
+
+def set_evictions(
+    module: Any,
+    functions: Functions,
+    attributes_of_launches: Sequence[Mapping[str, Any]],
+    target: Target,
+) -> None:
+    """Give the loads of kernels the priorities that their launches ask for.
+
+    Args:
+        module: after outlining and lowering to the llvm dialect.
+        functions: those of its gpu.module.
+        attributes_of_launches: those of each launch.
+        target: one without cache policies has none.
+    """
+    if target.capability < _CAPABILITY:
+        return
+    done: set[str] = set()
+    for launch, attributes in zip(launches_in(module), attributes_of_launches, strict=False):
+        *_, name = launch.attributes["kernel"].value
+        if dialect.EVICTION in attributes and name in functions and name not in done:
+            done.add(name)
+            priority = ir.StringAttr(attributes[dialect.EVICTION]).value
+            _Kernel(*functions[name], priority).rewrite()
+
+
+class _Kernel:
+    """The rewrite of one kernel.
+
+    Args:
+        entry: its function.
+        inside: the operations of it, by name.
+        priority: of its loads.
+    """
+
+    def __init__(self, entry: Any, inside: Mapping[str, list[Any]], priority: str) -> None:
+        self._block = entry.regions[0].blocks[0]
+        self._inside = inside
+        self._priority = priority
+        self._policy: Any = None
+
+    def rewrite(self) -> None:
+        """Rewrite the loads and copies of the kernel's arguments."""
+        for op in self._inside.get("llvm.load", ()):
+            words = _words_of(op)
+            if words and self._is_argument(op.operands[0]):
+                with ir.InsertionPoint(op), op.location:
+                    op.results[0].replace_all_uses_with(self._load(op, words))
+                op.erase()
+        if self._priority == LAST:
+            for op in self._inside.get("nvvm.cp.async.shared.global", ()):
+                with ir.InsertionPoint(op), op.location:
+                    self._copy(op)
+                op.erase()
+
+    def _is_argument(self, pointer: Any) -> bool:
+        """Return whether a pointer is into an argument of the kernel."""
+        while not isinstance(pointer, ir.BlockArgument):
+            if pointer.owner.name != "llvm.getelementptr":
+                return False
+            pointer = pointer.owner.operands[0]
+        return bool(pointer.owner == self._block)
+
+    def _load(self, op: Any, words: int) -> Any:
+        """Build the load of an operation's vector, of so many words."""
+        pointer = ir.Type.parse("!llvm.ptr<1>")
+        address = make("llvm.addrspacecast", pointer, op.operands[0])
+        i32 = ir.IntegerType.get_signless(32)
+        operands, constraints = [address], ["=r"] * words + ["l"]
+        hint, policy = "L1::evict_first", ""
+        if self._priority == LAST:
+            hint, policy = "L2::cache_hint", f", ${words + 1}"
+            operands.append(self._of_last())
+            constraints.append("l")
+        listed = ", ".join(f"${k}" for k in range(words))
+        target, kind, width = listed, i32, ""
+        if words > 1:
+            target, width = f"{{{listed}}}", f".v{words}"
+            kind = ir.Type.parse(f"!llvm.struct<({', '.join(['i32'] * words)})>")
+        text = f"ld.global.{hint}{width}.b32 {target}, [${words}]{policy};"
+        found = _assembly(text, ",".join(constraints), kind, operands)
+        vector = ir.VectorType.get([words], i32)
+        whole = make("llvm.mlir.undef", vector)
+        for k in range(words):
+            word = found
+            if words > 1:
+                word = make("llvm.extractvalue", i32, found, position=_position(k))
+            at = make("llvm.mlir.constant", i32, value=ir.IntegerAttr.get(i32, k))
+            whole = make("llvm.insertelement", vector, whole, word, at)
+        return make("llvm.bitcast", op.results[0].type, whole)
+
+    def _copy(self, op: Any) -> None:
+        """Build the copy of an operation."""
+        size = ir.IntegerAttr(op.attributes["size"]).value
+        cache = str(op.attributes["modifier"]).rpartition(" ")[2].rstrip(">")
+        operands = [*op.operands, self._of_last()]
+        constraints = ["l", "l", *["r"] * (len(operands) - 3), "l"]
+        count = ", $2" if len(operands) > 3 else ""
+        text = _COPY.format(cache=cache, size=size, count=count, policy=len(operands) - 1)
+        _assembly(text, ",".join(constraints), None, operands)
+
+    def _of_last(self) -> Any:
+        """Return the policy of evicting last, which is made once."""
+        if self._policy is None:
+            with ir.InsertionPoint.at_block_begin(self._block), ir.Location.current:
+                i64 = ir.IntegerType.get_signless(64)
+                self._policy = _assembly(_POLICY, "=l", i64, [], has_effects=False)
+        return self._policy
+
+
+def _words_of(op: Any) -> int:
+    """Return how many words a load has that is one of them; 0 for any other."""
+    kind = op.results[0].type
+    if not isinstance(kind, ir.VectorType) or "alignment" not in op.attributes:
+        return 0
+    size = kind.shape[0] * _BITS.get(str(kind.element_type), 0) // 8
+    is_aligned = ir.IntegerAttr(op.attributes["alignment"]).value >= size
+    return size // 4 if is_aligned and size % 4 == 0 and size // 4 in _WORDS else 0
+
+
+def _position(k: int) -> Any:
+    return ir.DenseI64ArrayAttr.get([k])
+
+
+def _assembly(
+    text: str, constraints: str, kind: Any, operands: Sequence[Any], *, has_effects: bool = True
+) -> Any:
+    """Build inline PTX, of a result of type `kind` or none; return the result."""
+    attributes = {
+        "asm_string": ir.StringAttr.get(text),
+        "constraints": ir.StringAttr.get(constraints),
+    }
+    if has_effects:  # a load could move before a wait for the launch that writes the memory
+        attributes["has_side_effects"] = ir.UnitAttr.get()
+    op = ir.Operation.create(
+        "llvm.inline_asm",
+        results=[] if kind is None else [kind],
+        operands=list(operands),
+        attributes=attributes,
+    )
+    return None if kind is None else op.results[0]

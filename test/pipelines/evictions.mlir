@@ -1,0 +1,43 @@
+// evictions.mlir: vectors that are loaded of a kernel's arguments get the launch's priority.
+// RUN: %legoc %s --emit=ptx | FileCheck %s
+// RUN: sed -e 's/evict_last/evict_first/' %s > %t.mlir
+// RUN: %legoc %t.mlir --emit=ptx | FileCheck %s --check-prefix=FIRST
+// RUN: %legoc %s --emit=ptx --target=sm_75 | FileCheck %s --check-prefix=OLD
+// RUN: sed -e 's/evict_last/never/' %s > %t.wrong.mlir
+// RUN: not %legoc %t.wrong.mlir --emit=ptx 2>&1 | FileCheck %s --check-prefix=WRONG
+
+// CHECK: createpolicy.fractional.L2::evict_last.b64 %[[P:.*]], 1.0;
+// CHECK: ld.global.L2::cache_hint.v4.b32 {{.*}}, %[[P]];
+// CHECK: ld.global.L2::cache_hint.v2.b32 {{.*}}, %[[P]];
+// CHECK: ld.global.b32
+
+// FIRST-NOT: createpolicy
+// FIRST: ld.global.L1::evict_first.v4.b32
+// FIRST: ld.global.L1::evict_first.v2.b32
+// FIRST: ld.global.b32
+
+// OLD-NOT: cache_hint
+// OLD: ret;
+
+// WRONG: 'lego.eviction' is 'evict_last' or 'evict_first', not "never"
+module {
+  func.func @load(%a: memref<256xf32>, %b: memref<256xbf16>, %c: memref<256xf32>) {
+    %c1 = arith.constant 1 : index
+    %c4 = arith.constant 4 : index
+    %c32 = arith.constant 32 : index
+    gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+               threads(%tx, %ty, %tz) in (%sx = %c32, %sy = %c1, %sz = %c1) {
+      %four = arith.muli %tx, %c4 : index
+      %x = vector.load %a[%four] {alignment = 16 : i64} : memref<256xf32>, vector<4xf32>
+      %y = vector.load %b[%four] {alignment = 8 : i64} : memref<256xbf16>, vector<4xbf16>
+      %z = memref.load %a[%tx] : memref<256xf32>
+      %w = arith.extf %y : vector<4xbf16> to vector<4xf32>
+      %s = arith.addf %x, %w : vector<4xf32>
+      %v = vector.broadcast %z : f32 to vector<4xf32>
+      %r = arith.mulf %s, %v : vector<4xf32>
+      vector.store %r, %c[%four] {alignment = 16 : i64} : memref<256xf32>, vector<4xf32>
+      gpu.terminator
+    } {lego.eviction = "evict_last"}
+    return
+  }
+}
