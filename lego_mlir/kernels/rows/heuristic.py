@@ -16,7 +16,7 @@ from lego_mlir.hardware.limits import MAX_ACCESS_BYTES, MAX_CLUSTER_CTAS, WARP_T
 from lego_mlir.kernels.rows.config import RowsConfig
 from lego_mlir.kernels.rows.lengths import RowLengths
 from lego_mlir.kernels.rows.odd import choose_in_words
-from lego_mlir.kernels.rows.problem import RowsProblem
+from lego_mlir.kernels.rows.problem import ROW, RowsProblem
 from lego_mlir.kernels.rows.streams import choose_stream
 
 _WARPS, _MANY_WARPS, _MOST_WARPS = 4, 8, 16
@@ -110,6 +110,9 @@ them CTAs begin every 1.2 ns at most."""
 _LONG_TILE = 8192
 """Columns of a row beyond which its tiles are of more threads."""
 
+_TILE_ELEMENTS = 32
+"""Elements of a thread in a tile of rows that have numbers of their own."""
+
 _GROUP_VECTOR = 8
 """Elements of a thread in a piece of a row that has groups."""
 
@@ -170,13 +173,15 @@ def _choose_long(problem: RowsProblem, *, clusters: bool) -> RowsConfig:
     for warps in (_MOST_WARPS,) if is_wide else (_MANY_WARPS, _MOST_WARPS):
         # With one CTA on a multiprocessor, a second reduction leaves the memory idle.
         is_alone = warps == _MOST_WARPS and len(problem.stats) > 1 and not by_column
+        if clusters and not is_wide and warps == _MOST_WARPS and _fills_clusters(problem):
+            break
         if n <= _held(warps, inputs) // (1 + is_wide) and (is_wide or not is_alone):
             return _pieces(problem, warps, 2, "pieces need few registers", held=True)
     divided = (4, 32), *(((8, 32), (16, 32)) if is_wide else ((8, 64),)), (16, 64)
     for cluster, held in divided if clusters else ():
         if n * inputs <= cluster * _MANY_WARPS * WARP_THREADS * held:
             # What is loaded earlier needs registers, of which shorter elements leave few.
-            ahead = int(is_wide and by_column > 0)
+            ahead = int(by_column > 0 and (is_wide or held <= 32))
             warps = _MOST_WARPS if ahead and held > 32 else _MANY_WARPS
             warps = _fitting_warps(problem, cluster, warps)
             per_sm = 2 if is_open and warps * held <= _MANY_WARPS * 32 else 1
@@ -188,12 +193,27 @@ def _choose_long(problem: RowsProblem, *, clusters: bool) -> RowsConfig:
                 ctas_per_sm=per_sm,
                 reason="CTAs divide a row",
             )
+    all_threads = MAX_CLUSTER_CTAS * _MOST_WARPS * WARP_THREADS
+    if clusters and n * (inputs + (by_column > 0)) <= all_threads * _HELD_ALONE:
+        reason = "CTAs divide a row"
+        return RowsConfig(1, _MOST_WARPS, cluster=MAX_CLUSTER_CTAS, reason=reason)
     return _pieces(problem, _MOST_WARPS, 4, "a row does not fit in registers")
 
 
 def _is_many(problem: RowsProblem) -> bool:
     """Return whether a few warps a row keep all multiprocessors busy."""
     return problem.many_rows * _WARPS * WARP_THREADS >= _BUSY_THREADS
+
+
+def _fills_clusters(problem: RowsProblem) -> bool:
+    """Return whether rows of short elements fill the registers of four CTAs, 32 a thread."""
+    all_elements = 4 * _MANY_WARPS * WARP_THREADS * 32
+    elements = problem.longest * len(problem.loaded_elementwise)
+    return (
+        not _has_masks(problem)
+        and elements <= all_elements
+        and (all_elements - elements) * _WASTE <= all_elements
+    )
 
 
 def _fitting_warps(problem: RowsProblem, cluster: int, warps: int) -> int:
@@ -274,6 +294,12 @@ def _choose_tile(problem: RowsProblem) -> RowsConfig:
     piece = max(1, 8 // len(problem.elementwise))
     is_long = problem.longest > _LONG_TILE
     warps = _WARPS if len(problem.elementwise) < 3 and not is_long else _MOST_WARPS
+    has_vectors = problem.vector * _size(problem) >= MAX_ACCESS_BYTES
+    if has_vectors and any(a.per == ROW for a in problem.arguments.values()):
+        # What belongs to a row is waited for once a tile, so a tile has a row, if it can.
+        piece = max(1, _TILE_ELEMENTS // problem.vector)
+        warps = _threads(problem.longest, _TILE_ELEMENTS) // WARP_THREADS
+        warps = min(max(warps, _WARPS), _MOST_WARPS)
     elements = piece * problem.vector * warps * WARP_THREADS
     rows = max(1, elements // max(4, 1 << (problem.longest - 1).bit_length()))
     return RowsConfig(rows, warps, piece, problem.vector, reason="each element by itself")

@@ -26,7 +26,9 @@ class _Stream(NamedTuple):
         warps: of a CTA.
         masked: as `RowsConfig` has it: whether the compiler keeps the memory busier so.
         most: bytes of a row that a thread reads where half as many CTAs have it so, in two stages.
-        stages: iterations whose rows are in shared memory.
+        stages: iterations whose rows are in shared memory; 0 for rows in the registers of CTAs that
+            have one each, many of them at once.
+        per_sm: CTAs for which a multiprocessor has registers then.
     """
 
     beyond: int
@@ -36,19 +38,21 @@ class _Stream(NamedTuple):
     masked: bool = False
     most: int = 0
     stages: int = 3
+    per_sm: int = 1
 
 
 _STREAMS: dict[tuple[int, int, bool], tuple[_Stream, ...]] = {
     (0, 1, False): (
-        _Stream(262144, 128, 2, most=160, stages=2),
-        _Stream(131072, 128, 8, most=160, stages=2),
-        _Stream(65536, 128, 2, most=160),
+        _Stream(262144, 128, 4, most=160),
+        _Stream(131072, 128, 4, most=160, stages=2),
+        _Stream(65536, 128, 8, 4, stages=0, per_sm=5),
     ),
     (1, 1, False): (_Stream(65536, 128),),
     (2, 1, False): (
         _Stream(262144, 128, warps=8),
-        _Stream(65536, piece=4),
-        _Stream(32768),
+        _Stream(131072, piece=4),
+        _Stream(65536),
+        _Stream(32768, stages=2),
     ),
     (0, 2, False): (_Stream(131072, piece=4),),
     (1, 2, False): (_Stream(65536),),
@@ -92,7 +96,7 @@ _AT_ONCE = {1: 132, 2: 66, 4: 30, 8: 15, 16: 7}
 
 _SM_WARPS = 16
 
-_WASTE = 16
+_WASTE = 12
 """One in so many elements of a row's pieces may be past its end, unless pieces are short."""
 
 _MASKED = 4
@@ -141,6 +145,17 @@ def _config(
     vectors = problem.vector * warps * WARP_THREADS * cluster
     while piece > 1 and _is_too_long(longest, piece * vectors, piece):
         piece //= 2
+    if not stages:
+        return RowsConfig(
+            1,
+            warps,
+            piece,
+            problem.vector,
+            held=True,
+            cluster=cluster,
+            ctas_per_sm=stream.per_sm,
+            reason=f"{held} bytes a thread",
+        )
     columns = -(-longest // (piece * vectors)) * piece * vectors // cluster
     stage = columns * sum(a.bytes for a in inputs)
     most = _SM_WARPS // warps

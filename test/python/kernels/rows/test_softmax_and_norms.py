@@ -245,8 +245,8 @@ def test_clusters_have_warps_whose_vectors_fit_a_row(columns: int, shown: str) -
 @pytest.mark.parametrize(
     ("columns", "shown"),
     [
-        (131072, "4 CTAs, in 1 piece of 131072 columns, 2"),
-        (151936, "4 CTAs, in 9 pieces of 16384 columns and one of 4480, 2"),
+        (131072, "4 CTAs, in 2 pieces of 65536 columns, 2"),
+        (151936, "4 CTAs, in 4 pieces of 32768 columns and one of 20864, 2"),
         (50257, "2 CTAs, in 12 pieces of 4096 columns and one of 1112, 2"),
     ],
 )
