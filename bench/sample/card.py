@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import textwrap
+from collections.abc import Mapping
 from math import ceil
 from pathlib import Path
 from typing import Any
@@ -19,6 +21,11 @@ from lego_mlir.runtime.cuda.loaded import handle_of
 
 _DIGITS = 4
 """Decimals of a fraction in a card's file. It is rounded up, so that clusters stay whole."""
+
+
+_LINE = 100
+_LIST = re.compile(r"^( *)(\"[^\"]*\": )\[([-\d.e,\s]+)\]", re.MULTILINE)
+"""A list of numbers in a card's file, after its name."""
 
 
 def card_file(device: str) -> Path:
@@ -42,7 +49,7 @@ def card_of(device: str, file: Path) -> GpuSpec:
         card = json.loads(like.read_text())
         if like != known:
             card |= {"name": device, "default_for": []} | _figures(card)
-        file.write_text(json.dumps(card, indent=2) + "\n")
+        file.write_text(card_text(card))
     return read_card(file)
 
 
@@ -84,3 +91,20 @@ def _figures(card: dict[str, Any]) -> dict[str, Any]:
         "sm_shared_bytes": attribute("MAX_SHARED_MEMORY_PER_MULTIPROCESSOR", 0),
         "sm_threads": attribute("MAX_THREADS_PER_MULTIPROCESSOR", 0),
     }
+
+
+def card_text(card: Mapping[str, Any]) -> str:
+    """Return a card's file: lists of numbers stand in lines, not each number in its own."""
+    text = json.dumps(card, indent=2)
+    return _LIST.sub(_filled, text) + "\n"
+
+
+def _filled(match: re.Match[str]) -> str:
+    """Return a list of numbers in lines of at most 100 characters."""
+    indent, numbers = match[1], re.split(r",\s+", match[3].strip())
+    one = f"{indent}{match[2]}[{', '.join(numbers)}]"
+    if len(one) < _LINE:
+        return one
+    inner = indent + "  "
+    lines = textwrap.wrap(", ".join(numbers), _LINE, initial_indent=inner, subsequent_indent=inner)
+    return "\n".join([f"{indent}{match[2]}[", *lines, f"{indent}]"])

@@ -7,6 +7,7 @@ import json
 import sys
 import tempfile
 from dataclasses import replace
+from math import exp, log
 from pathlib import Path
 
 from bench.run import measured_cases
@@ -14,6 +15,9 @@ from bench.sample.build import build, processes, read_manifest
 from bench.sample.lists import LISTS
 from bench.sample.shapes import ALIGNED, ANY, FEW, LINES, random_gemms
 from lego_mlir.diagnostics import LegoError
+
+CORRECTIONS = "corrections"
+"""What `calibrate` fits only if it is told to: it takes more GEMMs than constants take."""
 
 ROUNDS = 5
 LIMIT_S = 60.0
@@ -26,6 +30,9 @@ _CANDIDATES = (6, 6)
 
 _LEAST_SAMPLES = 8
 """GEMMs with two measured configs that the constants of a model are fitted to, at least."""
+
+_LEAST_CORRECTED, _FOLDS = 100, 5
+"""GEMMs that corrections are fitted to, at least, and parts of them that are left out in turn."""
 
 _STEPS = 40000
 """Steps of the search for constants."""
@@ -126,10 +133,10 @@ def add_calibrate_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--only",
         nargs="+",
-        choices=("wgmma", "gemv", "mma", "unaligned"),
+        choices=("wgmma", "gemv", "mma", "unaligned", CORRECTIONS),
         default=(),
         metavar="MODEL",
-        help="fit these models only: %(choices)s",
+        help="fit these only: %(choices)s",
     )
     parser.add_argument(
         "--count", type=int, default=_CALIBRATION, help="GEMMs to measure (%(default)s)"
@@ -171,10 +178,40 @@ def calibrate(options: argparse.Namespace) -> int:
             print(f"  regret after:  {summary(samples, found, family)}", flush=True)
             write_card(file, {family.key: found})
             fitted += 1
+        if CORRECTIONS in options.only:
+            fitted += _fit_corrections(files, file)
     if not fitted:
         raise LegoError("calibrate: the results have too few configs to fit constants to")
     print(f"the constants are in {file}")
     return 0
+
+
+def _fit_corrections(files: list[Path], card: Path) -> int:
+    """Fit what corrects the models to results, and write the card; return the models."""
+    from bench.sample.corrections import (
+        Regression,
+        cross_validated,
+        read_measured,
+        regrets,
+        write_corrections,
+    )
+    from lego_mlir.hardware.specs import read_card
+
+    gpu = read_card(card)
+    gemms = read_measured(files, gpu)
+    if len(gemms) < _LEAST_CORRECTED:
+        print(f"corrections: {len(gemms)} GEMMs are too few; they stay as they are")
+        return 0
+    found = Regression(gemms).fitted()
+    for what, regret in (
+        ("by the models", regrets(gemms, {})),
+        ("corrected", regrets(gemms, found)),
+        ("corrected without these sizes", cross_validated(gemms, _FOLDS)),
+    ):
+        mean = exp(sum(map(log, regret)) / len(regret))
+        print(f"corrections: {len(gemms)} GEMMs, {what}: mean {mean:.4f}, worst {max(regret):.3f}")
+    write_corrections(card, found)
+    return len(found)
 
 
 def _measured(scratch: Path, options: argparse.Namespace) -> Path:

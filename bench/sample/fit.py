@@ -17,6 +17,7 @@ import numpy.typing as npt
 from bench.gemm.cases import CUBLAS
 from bench.gemm.references import GemmReference
 from bench.report.old_names import current_schedule
+from bench.sample.card import card_text
 from bench.sample.families import Family
 from lego_mlir.hardware.specs import GpuSpec
 from lego_mlir.kernels.gemm.config import GemmConfig
@@ -171,6 +172,8 @@ def regrets(samples: Sequence[Sample], model: Any, family: Family, top: int = 1)
 def write_card(file: Path, models: dict[str, Any]) -> None:
     """Write constants into a card's file, to four digits.
 
+    What corrects a model belongs to its constants, so that it is taken out.
+
     Args:
         file: the card's file.
         models: the constants by their name in `gemm_model`; others stay as they are.
@@ -183,8 +186,10 @@ def write_card(file: Path, models: dict[str, Any]) -> None:
                 values[name] = {str(number): x for number, x in value.items()}
             else:
                 values[name] = float(f"{value:.4g}")
+        if values != card["gemm_model"].get(key):
+            card.get("gemm_corrections", {}).pop(key, None)
         card["gemm_model"][key] = values
-    file.write_text(json.dumps(card, indent=2) + "\n")
+    file.write_text(card_text(card))
 
 
 def summary(samples: Sequence[Sample], model: Any, family: Family) -> str:

@@ -1,4 +1,7 @@
-"""The constants of the cost models of GEMMs: a card's file has them in `gemm_model`."""
+"""The constants of the cost models of GEMMs, and what corrects their estimates.
+
+A card's file has them in `gemm_model` and `gemm_corrections`.
+"""
 
 from __future__ import annotations
 
@@ -198,3 +201,21 @@ class UnalignedModel:
     copy_launch_us: float
     store_bytes_per_us: float
     row_store_bytes_per_us: float
+
+
+@dataclass(frozen=True, slots=True)
+class Correction:
+    """A polynomial by which estimates of a model are corrected; see `kernels.gemm.corrections`.
+
+    Attributes:
+        features: the names of its features.
+        means: their means, of the configs that it was fitted to.
+        deviations: their standard deviations.
+        weights: of 1, of the features, and of the products of the first one with itself and those
+            after it, of the second one, and so on.
+    """
+
+    features: tuple[str, ...]
+    means: tuple[float, ...]
+    deviations: tuple[float, ...]
+    weights: tuple[float, ...]

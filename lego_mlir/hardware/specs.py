@@ -27,12 +27,19 @@ from __future__ import annotations
 import functools
 import json
 import re
-from dataclasses import dataclass, fields
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, TypeVar
 
 from lego_mlir.diagnostics import LegoError, Location
-from lego_mlir.hardware.gemm_models import GemvModel, MmaModel, UnalignedModel, WgmmaModel
+from lego_mlir.hardware.gemm_models import (
+    Correction,
+    GemvModel,
+    MmaModel,
+    UnalignedModel,
+    WgmmaModel,
+)
 from lego_mlir.hardware.limits import PORTABLE_CLUSTER_CTAS
 from lego_mlir.hardware.targets import Target
 
@@ -65,6 +72,8 @@ class GpuSpec:
         gemv_model: those for GEMMs of few rows or columns (`gemm_model.gemv`).
         wgmma_model: those for `wgmma` (`gemm_model.wgmma`); `None` if the card has no `wgmma`.
         unaligned_model: those for unaligned rows (`gemm_model.unaligned`); `None` as before.
+        corrections: of the estimates of `wgmma`, `gemv` and `mma` (`gemm_corrections`), as far as
+            the file has them.
     """
 
     name: str
@@ -82,6 +91,7 @@ class GpuSpec:
     gemv_model: GemvModel
     wgmma_model: WgmmaModel | None
     unaligned_model: UnalignedModel | None
+    corrections: Mapping[str, Correction] = field(default_factory=dict)
 
 
 def spec_of(target: Target) -> GpuSpec:
@@ -141,8 +151,10 @@ def read_card(file: Path) -> GpuSpec:
         raise _error(file, f"the card cannot be read: {e}") from None
     if not isinstance(entry, dict) or not isinstance(models := entry.get("gemm_model"), dict):
         raise _error(file, "a card is an object with a field 'gemm_model', an object too")
-    _check_numbers(file, entry)
-    values = {key: value for key, value in entry.items() if key != "gemm_model"}
+    corrections = entry.get("gemm_corrections", {})
+    _check_numbers(file, {key: x for key, x in entry.items() if key != "gemm_corrections"})
+    own = ("gemm_model", "gemm_corrections")
+    values = {key: value for key, value in entry.items() if key not in own}
     values["default_for"] = _capabilities(file, entry.get("default_for"))
     values["mma_model"] = _made(file, MmaModel, models.get("mma"))
     values["gemv_model"] = _made(file, GemvModel, models.get("gemv"))
@@ -158,6 +170,7 @@ def read_card(file: Path) -> GpuSpec:
     values["unaligned_model"] = None
     if unaligned is not None:
         values["unaligned_model"] = _made(file, UnalignedModel, unaligned)
+    values["corrections"] = _corrections(file, corrections)
     if not isinstance(values.get("name"), str):
         raise _error(file, "a card has a name, the one that its driver reports")
     return _made(file, GpuSpec, values)
@@ -168,6 +181,37 @@ def _capabilities(file: Path, texts: Any) -> tuple[tuple[int, int], ...]:
     if not isinstance(texts, list) or not all(re.fullmatch(r"\d+\.\d", str(x)) for x in texts):
         raise _error(file, f'default_for is a list of capabilities such as "9.0", not {texts!r}')
     return tuple((int(x[:-2]), int(x[-1])) for x in texts)
+
+
+def _corrections(file: Path, entry: Any) -> dict[str, Correction]:
+    """Return corrections from an object of such by the model's name."""
+    kinds = ("wgmma", "gemv", "mma")
+    if not isinstance(entry, dict) or set(entry) - set(kinds):
+        raise _error(file, f"gemm_corrections is an object with fields of {', '.join(kinds)}")
+    found = {}
+    for kind, values in entry.items():
+        features = values.get("features") if isinstance(values, dict) else None
+        weights = values.get("weights") if isinstance(values, dict) else None
+        if not isinstance(features, dict) or not isinstance(weights, list):
+            raise _error(file, f"gemm_corrections.{kind} has the fields 'features' and 'weights'")
+        pairs = list(features.values())
+        if not all(isinstance(pair, list) and len(pair) == 2 for pair in pairs) or not all(
+            type(x) in (int, float) for x in (*weights, *(x for pair in pairs for x in pair))
+        ):
+            raise _error(
+                file, f"a feature of gemm_corrections.{kind} has a mean and a deviation, numbers"
+            )
+        count = len(features)
+        expected = (count + 1) * (count + 2) // 2
+        if any(deviation <= 0 for _, deviation in pairs) or len(weights) != expected:
+            raise _error(
+                file,
+                f"gemm_corrections.{kind} has positive deviations, and {expected} weights for "
+                f"{count} features",
+            )
+        means, deviations = (tuple(pair[i] for pair in pairs) for i in (0, 1))
+        found[kind] = Correction(tuple(features), means, deviations, tuple(weights))
+    return found
 
 
 def _check_numbers(file: Path, entry: dict[str, Any]) -> None:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from bench import __main__ as command
 from bench.gemm.references import GemmReference
+from bench.sample.corrections import cross_validated, read_measured, regrets
 from bench.sample.families import families, problem_of
 from bench.sample.lists import LISTS
 from bench.sample.shapes import ANY, FEW, random_gemms
@@ -62,6 +64,28 @@ def test_recorded_results_fit_a_card(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert (new.wgmma_model, new.mma_model) == (old.wgmma_model, old.mma_model)
     known = {family.key: family.model_of(new) for family in families()}
     assert json.loads(card.read_text())["gemm_model"].keys() == known.keys()
+
+
+def test_corrections_hold_for_sizes_that_they_are_not_fitted_to(tmp_path: Path) -> None:
+    gpu = read_card(FOLDER / "nvidia-h200.json")
+    gemms = read_measured([RESULTS / "gemm_random_1611.jsonl"], gpu)
+    assert len(gemms) == 200
+    by_models, others = regrets(gemms, {}), cross_validated(gemms, folds=4)
+    assert np.log(others).mean() < 0.9 * np.log(by_models).mean()
+
+
+def test_corrections_are_written_and_read(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    card = tmp_path / "card.json"
+    results = RESULTS / "gemm_random_1611.jsonl"
+    assert main("calibrate", results, "--only", "corrections", "-o", card) == 0
+    assert "corrections: 200 GEMMs, corrected without these sizes" in capsys.readouterr().out
+    gpu = read_card(card)
+    assert set(gpu.corrections) == {"wgmma", "gemv", "mma"}
+    assert max(map(len, card.read_text().splitlines())) <= 100
+    assert main("calibrate", results, "--only", "gemv", "--steps", 40, "-o", card) == 0
+    assert set(read_card(card).corrections) == {"wgmma", "mma"}  # that of other constants is gone
 
 
 def test_results_of_too_few_gemms_are_an_error(

@@ -10,6 +10,7 @@ import pytest
 
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.hardware import specs
+from lego_mlir.hardware.gemm_models import Correction
 from lego_mlir.hardware.specs import FOLDER, defaults, read_card, spec_of
 from lego_mlir.hardware.targets import TARGETS, Target
 from lego_mlir.kernels.gemm.problem import Problem
@@ -62,6 +63,21 @@ def with_model(**models: Any) -> dict[str, Any]:
     return card(gemm_model={**card()["gemm_model"], **models})
 
 
+def with_correction(**changes: Any) -> dict[str, Any]:
+    """Return a card that corrects `mma` by one feature, with some fields of that changed."""
+    fields = {"features": {"memory": [0.5, 0.2]}, "weights": [0.1, 0.2, 0.3]}
+    return card(gemm_corrections={"mma": {**fields, **changes}})
+
+
+def test_a_card_may_correct_its_models(tmp_path: Path) -> None:
+    file = tmp_path / "card.json"
+    file.write_text(json.dumps(with_correction()))
+    found = read_card(file).corrections
+    assert found == {"mma": Correction(("memory",), (0.5,), (0.2,), (0.1, 0.2, 0.3))}
+    file.write_text(json.dumps(without("gemm_corrections")))
+    assert read_card(file).corrections == {}
+
+
 @pytest.mark.parametrize(
     ("entry", "message"),
     [
@@ -76,6 +92,13 @@ def with_model(**models: Any) -> dict[str, Any]:
         (with_model(mma={}), "cta_clocks"),
         (with_model(wgmma=5), "cluster_placement has the keys"),
         (with_model(wgmma={"cluster_placement": {"1": 1.0}}), "cluster_placement has the keys"),
+        (card(gemm_corrections=[]), "gemm_corrections is an object"),
+        (card(gemm_corrections={"unaligned": {}}), "fields of wgmma, gemv, mma"),
+        (card(gemm_corrections={"mma": {}}), "mma has the fields 'features' and 'weights'"),
+        (with_correction(features={"memory": [0.5]}), "has a mean and a deviation"),
+        (with_correction(features={"memory": [0.5, "0.2"]}), "has a mean and a deviation"),
+        (with_correction(features={"memory": [0.5, 0.0]}), "positive deviations"),
+        (with_correction(weights=[0.1]), "3 weights for 1 features"),
     ],
 )
 def test_wrong_files_are_refused_with_their_location(

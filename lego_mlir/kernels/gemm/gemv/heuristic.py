@@ -15,6 +15,8 @@ from lego_mlir.hardware.specs import GpuSpec, spec_of
 from lego_mlir.hardware.targets import Target
 from lego_mlir.kernels.gemm import tuned_table
 from lego_mlir.kernels.gemm.config import GemmConfig
+from lego_mlir.kernels.gemm.corrections.correction import corrected
+from lego_mlir.kernels.gemm.corrections.gemv import features_of
 from lego_mlir.kernels.gemm.gemv.chunks import shift_classes, warp_unit
 from lego_mlir.kernels.gemm.gemv.config import MAX_COLUMNS, GemvConfig
 from lego_mlir.kernels.gemm.gemv.model import LIMITS, registers_of, times_of, work_of
@@ -195,10 +197,14 @@ def _estimates(problem: Problem, configs: Sequence[GemvConfig], gpu: GpuSpec) ->
     """Return the estimates of configs, in their order."""
     work = work_of(problem, configs, gpu)
     times = times_of(work, gpu.gemv_model)
+    total = times.total
+    if "gemv" in gpu.corrections:
+        features = features_of(problem, configs, work, times)
+        total = corrected(total, features, gpu.corrections["gemv"])
     longest = np.argmax(times.limits, axis=0)
     return [
         GemvEstimate(config, float(us), LIMITS[int(limit)], int(in_flight))
         for config, us, limit, in_flight in zip(
-            configs, times.total, longest, work.in_flight, strict=True
+            configs, total, longest, work.in_flight, strict=True
         )
     ]

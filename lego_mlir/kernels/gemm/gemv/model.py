@@ -78,6 +78,9 @@ class Work:
         split: whether the CTAs of several slices of k add theirs up through the L2 cache.
         added: accumulators that a thread adds up through it.
         in_flight: bytes of A that the warps of a multiprocessor load at the same time.
+        ctas: CTAs of the launch.
+        held: CTAs that a multiprocessor holds.
+        iterations: of a CTA.
     """
 
     moved: Numbers
@@ -98,6 +101,9 @@ class Work:
     split: Numbers
     added: Numbers
     in_flight: Numbers
+    ctas: Numbers
+    held: Numbers
+    iterations: Numbers
 
     @staticmethod
     def joined(works: Sequence[Work]) -> Work:
@@ -165,6 +171,9 @@ def work_of(problem: Problem, configs: Sequence[GemvConfig], gpu: GpuSpec) -> Wo
                 config.split_k > 1,
                 outputs * (config.split_k > 1),
                 resident * config.threads * loads_of_a * CHUNK_BYTES,
+                ctas,
+                held,
+                iterations,
             )
         )
     columns = np.array(rows, float).reshape(-1, len(fields(Work))).T

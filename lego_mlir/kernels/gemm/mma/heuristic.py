@@ -13,6 +13,8 @@ from lego_mlir.hardware.specs import GpuSpec, spec_of
 from lego_mlir.hardware.targets import Target
 from lego_mlir.kernels.gemm import tuned_table
 from lego_mlir.kernels.gemm.config import GemmConfig
+from lego_mlir.kernels.gemm.corrections.correction import corrected
+from lego_mlir.kernels.gemm.corrections.mma import features_of
 from lego_mlir.kernels.gemm.heuristic import fits
 from lego_mlir.kernels.gemm.matrices import ALIGNMENT
 from lego_mlir.kernels.gemm.mma.config import MmaConfig
@@ -161,14 +163,18 @@ def _estimates(
     """Return the estimates of configs, in their order."""
     work = work_of(problem, configs, gpu, alignment)
     times, limits = times_of(work, gpu.mma_model), np.argmax(work.limits(work.held), axis=0)
+    is_memory = times <= work.memory_us
+    if "mma" in gpu.corrections:
+        features = features_of(problem, configs, work, times)
+        times = corrected(times, features, gpu.corrections["mma"])
     return [
         MmaEstimate(
             config,
             float(time),
             int(held),
-            "memory" if time <= memory else LIMITS[int(limit)],
+            "memory" if memory else LIMITS[int(limit)],
         )
         for config, time, held, memory, limit in zip(
-            configs, times, work.held, work.memory_us, limits, strict=True
+            configs, times, work.held, is_memory, limits, strict=True
         )
     ]

@@ -1,4 +1,4 @@
-"""The heuristic for `wgmma` GEMMs: which config takes the least time, by `model`."""
+"""The heuristic for `wgmma` GEMMs: which config takes the least time, by `model`, corrected."""
 
 from __future__ import annotations
 
@@ -15,13 +15,15 @@ from lego_mlir.hardware.specs import GpuSpec, spec_of
 from lego_mlir.hardware.targets import Target
 from lego_mlir.kernels.gemm import tuned_table
 from lego_mlir.kernels.gemm.config import GemmConfig
+from lego_mlir.kernels.gemm.corrections.correction import corrected
+from lego_mlir.kernels.gemm.corrections.wgmma import features_of
 from lego_mlir.kernels.gemm.heuristic import fits
 from lego_mlir.kernels.gemm.problem import Problem
 from lego_mlir.kernels.gemm.wgmma.candidates import candidates, config_of, raster_group_of
 from lego_mlir.kernels.gemm.wgmma.config import WgmmaConfig
 from lego_mlir.kernels.gemm.wgmma.config_table import ConfigTable, Numbers, tiles_of
 from lego_mlir.kernels.gemm.wgmma.model import Times, times_of
-from lego_mlir.kernels.gemm.wgmma.work import model_of, work_of
+from lego_mlir.kernels.gemm.wgmma.work import Work, model_of, work_of
 
 _RANKED = 32
 """Configs that are ranked; the rest of the table is only estimated."""
@@ -141,9 +143,7 @@ def estimates(
     """
     table = candidates(problem, target, gpu, stores_by_threads=further is not None)
     work = work_of(problem, table, gpu)
-    times = times_of(work, model_of(gpu))
-    if further is not None:
-        times = replace(times, total=times.total + further(table))
+    times = _times(problem, table, work, gpu, further)
     along_c = _groups_along_c(problem, table) if further is not None else None
     # Of equal estimates the one that needs least: no cluster, no persistence.
     order = np.lexsort((table.persistent_ctas, table.down * table.across, times.total))
@@ -155,6 +155,25 @@ def estimates(
         config = config_of(table, int(row), problem, group)
         if fits(config, lambda c: c.check(multiplied(problem, c), target.optin_shared_bytes)):
             yield _estimate(config, times, int(row))
+
+
+def _times(
+    problem: Problem,
+    table: ConfigTable,
+    work: Work,
+    gpu: GpuSpec,
+    further: Callable[[ConfigTable], Numbers] | None = None,
+) -> Times:
+    """Return the corrected times of configs; arguments are those of `estimates`."""
+    model = model_of(gpu)
+    times = times_of(work, model)
+    if further is not None:
+        times = replace(times, total=times.total + further(table))
+    if "wgmma" not in gpu.corrections:
+        return times
+    by_threads = further is not None
+    features = features_of(problem, table, work, times, model, stores_by_threads=by_threads)
+    return replace(times, total=corrected(times.total, features, gpu.corrections["wgmma"]))
 
 
 def _groups_along_c(problem: Problem, table: ConfigTable) -> Numbers | None:
@@ -182,13 +201,13 @@ def estimate(problem: Problem, config: WgmmaConfig, gpu: GpuSpec) -> WgmmaEstima
         gpu: a card with a model of `wgmma`.
     """
     table = ConfigTable.of([config], ELEMENT_BYTES[problem.dtype])
-    return _estimate(config, times_of(work_of(problem, table, gpu), model_of(gpu)), 0)
+    return _estimate(config, _times(problem, table, work_of(problem, table, gpu), gpu), 0)
 
 
 def microseconds(problem: Problem, configs: Sequence[WgmmaConfig], gpu: GpuSpec) -> list[float]:
     """Return the estimated times of configs; see `heuristic.Heuristic`."""
     table = ConfigTable.of(configs, ELEMENT_BYTES[problem.dtype])
-    return [float(t) for t in times_of(work_of(problem, table, gpu), model_of(gpu)).total]
+    return [float(t) for t in _times(problem, table, work_of(problem, table, gpu), gpu).total]
 
 
 def _estimate(config: WgmmaConfig, times: Times, row: int) -> WgmmaEstimate:
