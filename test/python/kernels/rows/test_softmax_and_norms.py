@@ -10,7 +10,15 @@ import pytest
 
 from lego_mlir import runtime
 from lego_mlir.diagnostics import LegoError
-from lego_mlir.kernels import layernorm, layernorm_backward, log_softmax, rmsnorm, softmax
+from lego_mlir.kernels import (
+    cross_entropy_backward,
+    layernorm,
+    layernorm_backward,
+    log_softmax,
+    rmsnorm,
+    softmax,
+    softmax_backward,
+)
 from lego_mlir.kernels.rows.config import RowsConfig
 
 DTYPES = {"f32": np.float32, "f16": np.float16, "bf16": ml_dtypes.bfloat16}
@@ -141,13 +149,15 @@ def test_layernorm_of_numbers_far_from_zero(dtype: str, pieces: tuple[int, ...] 
 @pytest.mark.parametrize("pieces", [PIECES[6], PIECES[7], (1, 2, 4, 4, False, 1, 2, 0, 1, 2)])
 def test_layernorm_of_threads_with_equally_many_elements(pieces: tuple[int, ...]) -> None:
     shape = (5, 2048)
-    x = (random(shape, "f32") + 100 * np.sin(np.arange(2048) / 300)).astype(np.float32)
-    x[1] += 1e4
-    x[2] = 7.0
-    x[3, 1000] = np.inf
+    wide = random(shape, "f32") + 100 * np.sin(np.arange(2048) / 300)
+    wide[1] += 1e4
+    wide[2] = 7.0
+    wide[3, 1000] = np.inf
+    x = wide.astype(DTYPES["bf16"])
     w, b = random(shape[1], "f32"), random(shape[1], "f32", 3)
     y, mean, rstd = poisoned(shape, "f32"), poisoned(5, "f32"), poisoned(5, "f32")
-    kernel = layernorm(*shape, "f32", save=True, config=RowsConfig(*pieces))
+    config = RowsConfig(*pieces)
+    kernel = layernorm(*shape, "bf16", weight="f32", out="f32", save=True, config=config)
     kernel(x, w, b, y, mean, rstd, device="sim")
     wide = x.astype(np.float64)
     with np.errstate(invalid="ignore"):
@@ -253,6 +263,37 @@ def test_clusters_have_warps_whose_vectors_fit_a_row(columns: int, shown: str) -
 def test_pieces_in_stages_fit_a_row(columns: int, shown: str) -> None:
     """Clusters of 8 CTAs would be half idle with 151936 columns; odd rows have 7 more elements."""
     assert f"{shown} stages in shared memory" in softmax(64, columns, "bf16").explain()
+
+
+@pytest.mark.parametrize(
+    ("kernel", "dtype", "columns", "shown"),
+    [
+        (softmax, "bf16", 65536, "of 8 CTAs, in 1 piece of 65536 columns, in registers; 4 "),
+        (softmax, "bf16", 50304, "of 8 CTAs, in 6 pieces of 8192 columns and one of 1152, in reg"),
+        (rmsnorm, "bf16", 32768, "a cluster of 4 CTAs, in registers; 8 warps"),
+        (rmsnorm, "bf16", 20000, "2 pieces of 8192 columns and one of 3616, in registers"),
+        (softmax_backward, "bf16", 16384, "a cluster of 4 CTAs, in registers; 8 warps"),
+        (softmax_backward, "f32", 262144, "a cluster of 16 CTAs, in registers; 16 warps"),
+        (rmsnorm, "f32", 524288, "64 pieces of 8192 columns, read for each pass"),
+    ],
+)
+def test_ctas_that_have_long_rows(kernel: Any, dtype: str, columns: int, shown: str) -> None:
+    assert shown in kernel(4096, columns, dtype).explain()
+
+
+@pytest.mark.parametrize(
+    ("dtype", "columns", "shown"),
+    [
+        ("f32", 1024, "4 × 1024 a CTA; 4 warps"),
+        ("f32", 8192, "1 × 8192 a CTA; 8 warps"),
+        ("bf16", 8192, "1 × 8192 a CTA; 8 warps"),
+        ("f32", 65536, "1 × 16384 a CTA; 16 warps"),
+    ],
+)
+def test_tiles_of_the_gradient_of_cross_entropy_have_rows(
+    dtype: str, columns: int, shown: str
+) -> None:
+    assert shown in cross_entropy_backward(4096, columns, dtype).explain()
 
 
 @pytest.mark.parametrize(("kernel", "columns"), [(softmax, 128256), (layernorm_backward, 30001)])
