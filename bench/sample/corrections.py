@@ -56,7 +56,7 @@ weight."""
 _ABSOLUTE = 0.05
 """How much the errors themselves count beside their differences within a GEMM."""
 
-_RIDGE = 0.015
+_RIDGE = 0.03
 """What the square of a weight costs, for each GEMM."""
 
 _LEAST_REST = 0.25

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -40,10 +41,11 @@ def test_features_beyond_what_was_measured_count_as_the_last_that_were() -> None
     assert far == pytest.approx(last)
 
 
-def test_configs_that_are_far_from_the_best_are_left_alone() -> None:
-    found = corrected(np.array([1.0, 100.0]), features(a=[3, 3], b=[0, 0]), CORRECTION)
-    assert found[0] != 1.0
-    assert found[1] == 100.0
+def test_factors_are_limited() -> None:
+    strong = replace(CORRECTION, weights=(9.0, 0.0, 0.0, 0.0, 0.0, 0.0))
+    assert corrected(np.ones(1), features(a=[3], b=[0]), strong) == pytest.approx([2.0])
+    strong = replace(CORRECTION, weights=(-9.0, 0.0, 0.0, 0.0, 0.0, 0.0))
+    assert corrected(np.ones(1), features(a=[3], b=[0]), strong) == pytest.approx([0.67])
 
 
 def test_without_a_correction_estimates_stay() -> None:

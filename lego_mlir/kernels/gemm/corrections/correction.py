@@ -27,11 +27,8 @@ MAX_DEVIATIONS = 3.0
 """How many standard deviations a feature differs from its mean, at most: beyond what was measured
 a polynomial says nothing."""
 
-_MOST = 2.0
-"""The factor by which an estimate is corrected, at most."""
-
-_NEAR = 1.7
-"""Estimates are corrected up to this multiple of the least: others are not chosen."""
+_LEAST, _MOST = 0.67, 2.0
+"""The factors by which an estimate is corrected, at least and at most."""
 
 
 def corrected(estimates: Numbers, features: Features, correction: Correction | None) -> Numbers:
@@ -52,13 +49,8 @@ def corrected(estimates: Numbers, features: Features, correction: Correction | N
             f"the card's correction has unknown features: {', '.join(sorted(missing))}",
             hint="fit it anew: python -m bench calibrate --only corrections FILE...",
         )
-    rows = np.flatnonzero(estimates <= _NEAR * estimates.min())
-    columns = [
-        np.broadcast_to(features[name], estimates.shape)[rows] for name in correction.features
-    ]
-    logs = logarithms(np.stack(columns, 1), correction)
-    times = estimates.copy()
-    times[rows] *= np.clip(np.exp(logs), 1 / _MOST, _MOST)
+    columns = [np.broadcast_to(features[name], estimates.shape) for name in correction.features]
+    times: Numbers = estimates * np.exp(logarithms(np.stack(columns, 1), correction))
     return times
 
 
@@ -66,7 +58,8 @@ def logarithms(columns: Numbers, correction: Correction) -> Numbers:
     """Return the logarithms of the factors of configs whose features are the columns."""
     constant, linear, quadratic = _coefficients(correction.weights, len(correction.features))
     x = standard(columns, correction)
-    found: Numbers = constant + x @ linear + np.einsum("ij,ij->i", x @ quadratic, x)
+    logs = constant + x @ linear + np.einsum("ij,ij->i", x @ quadratic, x)
+    found: Numbers = np.clip(logs, np.log(_LEAST), np.log(_MOST))
     return found
 
 

@@ -8,6 +8,7 @@ from itertools import islice
 from math import prod
 
 import numpy as np
+import numpy.typing as npt
 
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.hardware.dtypes import ELEMENT_BYTES
@@ -27,6 +28,9 @@ from lego_mlir.kernels.gemm.wgmma.work import Work, model_of, work_of
 
 _RANKED = 32
 """Configs that are ranked; the rest of the table is only estimated."""
+
+_CORRECTED = 256
+"""Configs whose estimates are corrected: the first ones by the model. Others come after them."""
 
 _NEAR_GROUPED = 1.07
 """Estimates of several GEMMs in one launch whose ratio is less than this are taken as equal."""
@@ -143,10 +147,14 @@ def estimates(
     """
     table = candidates(problem, target, gpu, stores_by_threads=further is not None)
     work = work_of(problem, table, gpu)
-    times = _times(problem, table, work, gpu, further)
+    times = _model_times(table, work, gpu, further)
+    is_first = np.zeros(len(table), bool)
+    is_first[np.argsort(times.total, kind="stable")[:_CORRECTED]] = True
+    times = _corrected(problem, table, work, gpu, times, is_first, further is not None)
     along_c = _groups_along_c(problem, table) if further is not None else None
     # Of equal estimates the one that needs least: no cluster, no persistence.
-    order = np.lexsort((table.persistent_ctas, table.down * table.across, times.total))
+    keys = (table.persistent_ctas, table.down * table.across, times.total, ~is_first)
+    order = np.lexsort(keys)
     for row in order:
         if along_c is None:
             group = raster_group_of(int(table.m[row]), int(table.n[row]), int(work.busy[row]))
@@ -157,23 +165,45 @@ def estimates(
             yield _estimate(config, times, int(row))
 
 
-def _times(
-    problem: Problem,
+def _model_times(
     table: ConfigTable,
     work: Work,
     gpu: GpuSpec,
     further: Callable[[ConfigTable], Numbers] | None = None,
 ) -> Times:
-    """Return the corrected times of configs; arguments are those of `estimates`."""
-    model = model_of(gpu)
-    times = times_of(work, model)
-    if further is not None:
-        times = replace(times, total=times.total + further(table))
-    if "wgmma" not in gpu.corrections:
+    """Return the times of configs by the model; arguments are those of `estimates`."""
+    times = times_of(work, model_of(gpu))
+    return times if further is None else replace(times, total=times.total + further(table))
+
+
+def _corrected(
+    problem: Problem,
+    table: ConfigTable,
+    work: Work,
+    gpu: GpuSpec,
+    times: Times,
+    rows: npt.NDArray[np.bool_],
+    stores_by_threads: bool = False,
+) -> Times:
+    """Return times of which those of some rows are corrected, as far as the card does."""
+    correction = gpu.corrections.get("wgmma")
+    if correction is None:
         return times
-    by_threads = further is not None
-    features = features_of(problem, table, work, times, model, stores_by_threads=by_threads)
-    return replace(times, total=corrected(times.total, features, gpu.corrections["wgmma"]))
+    features = features_of(
+        problem, table, work, times, model_of(gpu), stores_by_threads=stores_by_threads
+    )
+    some = {name: column[rows] for name, column in features.items()}
+    total = times.total.copy()
+    total[rows] = corrected(total[rows], some, correction)
+    return replace(times, total=total)
+
+
+def _times(problem: Problem, configs: Sequence[WgmmaConfig], gpu: GpuSpec) -> Times:
+    """Return the corrected times of configs whose C is stored by TMA."""
+    table = ConfigTable.of(configs, ELEMENT_BYTES[problem.dtype])
+    work = work_of(problem, table, gpu)
+    times = _model_times(table, work, gpu)
+    return _corrected(problem, table, work, gpu, times, np.ones(len(table), bool))
 
 
 def _groups_along_c(problem: Problem, table: ConfigTable) -> Numbers | None:
@@ -200,14 +230,12 @@ def estimate(problem: Problem, config: WgmmaConfig, gpu: GpuSpec) -> WgmmaEstima
         config: the config.
         gpu: a card with a model of `wgmma`.
     """
-    table = ConfigTable.of([config], ELEMENT_BYTES[problem.dtype])
-    return _estimate(config, _times(problem, table, work_of(problem, table, gpu), gpu), 0)
+    return _estimate(config, _times(problem, [config], gpu), 0)
 
 
 def microseconds(problem: Problem, configs: Sequence[WgmmaConfig], gpu: GpuSpec) -> list[float]:
     """Return the estimated times of configs; see `heuristic.Heuristic`."""
-    table = ConfigTable.of(configs, ELEMENT_BYTES[problem.dtype])
-    return [float(t) for t in _times(problem, table, work_of(problem, table, gpu), gpu).total]
+    return [float(t) for t in _times(problem, configs, gpu).total]
 
 
 def _estimate(config: WgmmaConfig, times: Times, row: int) -> WgmmaEstimate:
