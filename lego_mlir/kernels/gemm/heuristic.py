@@ -23,6 +23,7 @@ class Estimate(Protocol):
         config: the config.
         microseconds: the time of the whole launch.
         limit: the resource that takes longest, such as `tensor cores` or `memory`.
+        model_us: the time by the model alone, without the card's correction.
     """
 
     @property
@@ -33,6 +34,9 @@ class Estimate(Protocol):
 
     @property
     def limit(self) -> str: ...
+
+    @property
+    def model_us(self) -> float: ...
 
 
 class Heuristic(Protocol):

@@ -74,6 +74,18 @@ def test_corrections_hold_for_sizes_that_they_are_not_fitted_to(tmp_path: Path) 
     assert np.log(others).mean() < 0.9 * np.log(by_models).mean()
 
 
+def test_the_first_choice_is_near_the_best_of_gemms_in_no_fit() -> None:
+    """By the corrections of the card, of the configs that were measured."""
+    gpu = read_card(FOLDER / "nvidia-h200.json")
+    gemms = read_measured([RESULTS / "gemm_random_1701.jsonl"], gpu)
+    first, five = regrets(gemms, gpu.corrections), regrets(gemms, gpu.corrections, top=5)
+    assert len(gemms) == 72
+    assert np.exp(np.log(first).mean()) < 1.03
+    assert first.max() < 1.2
+    assert np.exp(np.log(five).mean()) < 1.01
+    assert np.exp(np.log(regrets(gemms, {})).mean()) > 1.05  # by the models alone
+
+
 def test_corrections_are_written_and_read(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -27,7 +27,7 @@ def features_of(
     limits = w.limits(w.held)
     tensor, shared, *_ = limits
     longest = np.maximum.reduce(list(limits))
-    rows, columns, ctas = np.array([_tile(problem, config) for config in configs], float).T
+    rows, width, columns, ctas = np.array([_tile(problem, c) for c in configs], float).T
     return {
         "memory": w.memory_us / times,
         "tensor cores": tensor / longest,
@@ -38,6 +38,7 @@ def features_of(
         "log rows": np.full(count, np.log2(problem.m)),
         "log k": np.full(count, np.log2(problem.k)),
         "log rows of a tile": log2(rows),
+        "log columns of a tile": log2(width),
         "log columns used": log2(problem.n / columns),
         "log iterations": log2(w.iterations),
         "log CTAs": log2(ctas),
@@ -46,7 +47,8 @@ def features_of(
     }
 
 
-def _tile(problem: Problem, config: MmaConfig) -> tuple[int, int, int]:
-    """Return the rows of a tile, the columns of all tiles side by side, and the tiles."""
+def _tile(problem: Problem, config: MmaConfig) -> tuple[int, int, int, int]:
+    """Return the rows and columns of a tile, the columns of tiles side by side, and the tiles."""
     down, across = config.tiles(problem)
-    return config.tile[0], across * config.tile[1], down * across * problem.batch
+    rows, columns, _ = config.tile
+    return rows, columns, across * columns, down * across * problem.batch

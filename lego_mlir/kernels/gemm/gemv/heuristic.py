@@ -50,12 +50,14 @@ class GemvEstimate:
         microseconds: the time of the whole launch.
         limit: what takes longest: a name of `model.LIMITS`.
         bytes_in_flight: bytes of A that the warps of a multiprocessor load at the same time.
+        model_us: the time by the model alone.
     """
 
     config: GemvConfig
     microseconds: float
     limit: str
     bytes_in_flight: int
+    model_us: float
 
     def __str__(self) -> str:
         kib = self.bytes_in_flight / 1024
@@ -203,8 +205,8 @@ def _estimates(problem: Problem, configs: Sequence[GemvConfig], gpu: GpuSpec) ->
         total = corrected(total, features, gpu.corrections["gemv"])
     longest = np.argmax(times.limits, axis=0)
     return [
-        GemvEstimate(config, float(us), LIMITS[int(limit)], int(in_flight))
-        for config, us, limit, in_flight in zip(
-            configs, total, longest, work.in_flight, strict=True
+        GemvEstimate(config, float(us), LIMITS[int(limit)], int(in_flight), float(model_us))
+        for config, us, limit, in_flight, model_us in zip(
+            configs, total, longest, work.in_flight, times.total, strict=True
         )
     ]

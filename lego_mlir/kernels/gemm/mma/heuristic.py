@@ -64,12 +64,14 @@ class MmaEstimate:
         microseconds: the time of the whole launch.
         ctas_per_sm: CTAs that a multiprocessor holds at a time.
         limit: what takes longest: `tensor cores`, `shared memory`, `cache`, `latency` or `memory`.
+        model_us: the time by the model alone.
     """
 
     config: MmaConfig
     microseconds: float
     ctas_per_sm: int
     limit: str
+    model_us: float
 
     def __str__(self) -> str:
         per_sm = "1 CTA per SM" if self.ctas_per_sm == 1 else f"{self.ctas_per_sm} CTAs per SM"
@@ -163,7 +165,7 @@ def _estimates(
     """Return the estimates of configs, in their order."""
     work = work_of(problem, configs, gpu, alignment)
     times, limits = times_of(work, gpu.mma_model), np.argmax(work.limits(work.held), axis=0)
-    is_memory = times <= work.memory_us
+    by_model, is_memory = times, times <= work.memory_us
     if "mma" in gpu.corrections:
         features = features_of(problem, configs, work, times)
         times = corrected(times, features, gpu.corrections["mma"])
@@ -173,8 +175,9 @@ def _estimates(
             float(time),
             int(held),
             "memory" if memory else LIMITS[int(limit)],
+            float(model_us),
         )
-        for config, time, held, memory, limit in zip(
-            configs, times, work.held, is_memory, limits, strict=True
+        for config, time, held, memory, limit, model_us in zip(
+            configs, times, work.held, is_memory, limits, by_model, strict=True
         )
     ]

@@ -52,11 +52,13 @@ class WgmmaEstimate:
         config: the config.
         microseconds: the time of the whole launch.
         limit: what takes longest: a name of `model.LIMITS`, `power` or `memory`.
+        model_us: the time by the model alone.
     """
 
     config: WgmmaConfig
     microseconds: float
     limit: str
+    model_us: float
 
     def __str__(self) -> str:
         return f"{self.microseconds:8.1f} µs  {self.config}, limited by {self.limit}"
@@ -147,10 +149,10 @@ def estimates(
     """
     table = candidates(problem, target, gpu, stores_by_threads=further is not None)
     work = work_of(problem, table, gpu)
-    times = _model_times(table, work, gpu, further)
+    by_model = _model_times(table, work, gpu, further)
     is_first = np.zeros(len(table), bool)
-    is_first[np.argsort(times.total, kind="stable")[:_CORRECTED]] = True
-    times = _corrected(problem, table, work, gpu, times, is_first, further is not None)
+    is_first[np.argsort(by_model.total, kind="stable")[:_CORRECTED]] = True
+    times = _corrected(problem, table, work, gpu, by_model, is_first, further is not None)
     along_c = _groups_along_c(problem, table) if further is not None else None
     # Of equal estimates the one that needs least: no cluster, no persistence.
     keys = (table.persistent_ctas, table.down * table.across, times.total, ~is_first)
@@ -162,7 +164,7 @@ def estimates(
             group = int(along_c[row])
         config = config_of(table, int(row), problem, group)
         if fits(config, lambda c: c.check(multiplied(problem, c), target.optin_shared_bytes)):
-            yield _estimate(config, times, int(row))
+            yield _estimate(config, times, by_model, int(row))
 
 
 def _model_times(
@@ -198,12 +200,12 @@ def _corrected(
     return replace(times, total=total)
 
 
-def _times(problem: Problem, configs: Sequence[WgmmaConfig], gpu: GpuSpec) -> Times:
-    """Return the corrected times of configs whose C is stored by TMA."""
+def _times(problem: Problem, configs: Sequence[WgmmaConfig], gpu: GpuSpec) -> tuple[Times, Times]:
+    """Return the times of configs whose C is stored by TMA: by the model, and corrected."""
     table = ConfigTable.of(configs, ELEMENT_BYTES[problem.dtype])
     work = work_of(problem, table, gpu)
     times = _model_times(table, work, gpu)
-    return _corrected(problem, table, work, gpu, times, np.ones(len(table), bool))
+    return times, _corrected(problem, table, work, gpu, times, np.ones(len(table), bool))
 
 
 def _groups_along_c(problem: Problem, table: ConfigTable) -> Numbers | None:
@@ -230,16 +232,19 @@ def estimate(problem: Problem, config: WgmmaConfig, gpu: GpuSpec) -> WgmmaEstima
         config: the config.
         gpu: a card with a model of `wgmma`.
     """
-    return _estimate(config, _times(problem, [config], gpu), 0)
+    by_model, times = _times(problem, [config], gpu)
+    return _estimate(config, times, by_model, 0)
 
 
 def microseconds(problem: Problem, configs: Sequence[WgmmaConfig], gpu: GpuSpec) -> list[float]:
     """Return the estimated times of configs; see `heuristic.Heuristic`."""
-    return [float(t) for t in _times(problem, configs, gpu).total]
+    _, times = _times(problem, configs, gpu)
+    return [float(t) for t in times.total]
 
 
-def _estimate(config: WgmmaConfig, times: Times, row: int) -> WgmmaEstimate:
-    return WgmmaEstimate(config, float(times.total[row]), times.limit(row))
+def _estimate(config: WgmmaConfig, times: Times, by_model: Times, row: int) -> WgmmaEstimate:
+    model_us = float(by_model.total[row])
+    return WgmmaEstimate(config, float(times.total[row]), times.limit(row), model_us)
 
 
 def multiplied(problem: Problem, config: GemmConfig) -> Problem:
