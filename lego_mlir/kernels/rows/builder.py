@@ -267,7 +267,8 @@ def _with_column_sums(
     how = f"a CTA adds up {adding.columns} columns; {adding.warps} warps"
     how = config.describe(problem.longest) if is_together else how
     # Loads by inline PTX, which rows in registers would have, keep the order of the program.
-    shared = _of_config(options, adding)._replace(eviction="last" if adding.stages else None)
+    is_copied = adding.stages > 0 and adding.elements(problem.longest) > 0
+    shared = _of_config(options, adding)._replace(eviction="last" if is_copied else None)
     kernels = [_made(body, f"{problem.name}_sums", grid, adding.warps, arguments, how, shared)]
     if not is_together:  # last, for its output may be an input of the sums
         kernels.append(_row_kernel(problem, config, f"{problem.name}_rows", options))
