@@ -19,20 +19,22 @@ from lego_mlir.kernels.permute.accesses import (
 from lego_mlir.kernels.permute.by_words.config import (
     WordConfig,
     reading_of,
-    shared_units,
+    resident,
     sides_of,
     tiled_modes,
 )
+from lego_mlir.kernels.permute.by_words.stored_sectors import stored_sectors
 from lego_mlir.kernels.permute.config import CopyConfig, TileConfig
 from lego_mlir.kernels.permute.problem import Mode, PermuteProblem, count_tiles
 from lego_mlir.kernels.permute.runs import RunConfig, Side, find_padding, warps_of
 from lego_mlir.kernels.permute.tiles import Tiles
 from lego_mlir.kernels.permute.walks import Walk
 
-_ONCE, _UNIT, _DIGIT, _STORED, _STEP, _CUT = 60, 8, 6, 1.5, 4, 40
-"""Instructions, read off PTX: of a thread for each way over rows; for each unit of its word, and
-more for each mode that the unit's place is divided by; for a unit that is put into shared memory;
-for a word; more for a word that a tile stores which overlaps another one."""
+_ONCE, _UNIT, _DIGIT, _STORED, _CUT, _GROUPED, _ENDS = 25.0, 4.5, 0.5, 2.2, 9.0, 6.0, 140.0
+"""Instructions, fitted to what the simulator counts: of a warp for each way over rows; for each
+unit of its word if rows begin anywhere, and more for each mode that the unit's place is divided by;
+for a unit that is loaded; more for a word that a tile stores which overlaps another one, and for
+one that is counted from a sector; of a warp for the ends of rows."""
 
 
 def count_words(problem: PermuteProblem, config: WordConfig, unit_bytes: int) -> Accesses:
@@ -53,16 +55,20 @@ def count_words(problem: PermuteProblem, config: WordConfig, unit_bytes: int) ->
     wide = max(1, config.word * unit_bytes * WARP_THREADS // BANK_LINE_BYTES)
     wavefronts = prod(config.tile) / WARP_THREADS * put + stores * wide
     digits = len(source.side.run) - 1
-    of_unit = _DIGIT * digits + (1 if source.is_aligned else _UNIT + 2 * reading.counts[-1])
-    instructions: float = (reading.warps + writing.warps) * _ONCE
-    instructions += reading.warps * config.word * of_unit
-    instructions += loads * (_STEP + _STORED * config.word) + stores * _STEP
-    if config.sector == 1 and not target.is_aligned:
-        ends = target.traversal(2 * (config.word - 1), config.threads)
+    of_unit = _DIGIT * digits
+    if not source.is_aligned:  # each word of a row has conditions of its own
+        of_unit = (of_unit + _UNIT) * reading.counts[-1]
+    instructions = (reading.warps + writing.warps) * _ONCE
+    instructions += reading.warps * config.word * of_unit + loads * _STORED * config.word
+    of_step = 0 if config.group == 1 else _GROUPED
+    instructions += stores * of_step
+    ends = None
+    if config.sector == 1 and target.ends:
+        ends = target.traversal(target.ends, config.threads)
         assert ends is not None
         stores += ends.requests
         wavefronts += ends.requests
-        instructions += ends.warps * _ONCE + ends.requests * _STEP
+        instructions += ends.warps * _ENDS + ends.requests * 2 * of_step
     modes = tiled_modes(problem, config.tile, config.sector)
     requests = loads + stores
     tiles = Tiles(problem, config.tile, config.unit, unit_bytes, tuple(modes), config.sector)
@@ -70,13 +76,10 @@ def count_words(problem: PermuteProblem, config: WordConfig, unit_bytes: int) ->
         requests,
         wavefronts,
         steps=prod(reading.counts) * config.word + prod(writing.counts),
-        ctas=ctas_at_a_time(
-            config.threads,
-            prod(reading.counts) * config.word * unit_bytes,
-            shared_units(target.side, config.pitches, config.word) * unit_bytes,
-        ),
+        ctas=resident(problem, config, unit_bytes),
         apart=tiles.apart,
         prices=OF_WORDS,
+        stored=stored_sectors(target, writing, ends, unit_bytes) if config.sector == 1 else 1.0,
     )
     instructions += found.special * stores * _CUT
     instructions *= found.requests / requests
@@ -104,7 +107,9 @@ def count_roughly(
     tiles = Tiles(problem, tile, 1, unit_bytes, tuple(tiled_modes(problem, tile, sector)), sector)
     units = prod(tile) / threads
     ctas = ctas_at_a_time(threads, units * unit_bytes, prod(tile) * unit_bytes)
-    return tiles.accesses(0, 0, steps=units, ctas=ctas, apart=tiles.apart, prices=prices)
+    return tiles.accesses(
+        0, 0, steps=units, ctas=ctas, apart=tiles.apart, prices=prices, request=float("inf")
+    )
 
 
 def count_tiles_of_two_modes(
@@ -133,6 +138,7 @@ def count_tiles_of_two_modes(
         ),
         apart=count_tiles(problem.written.size, config.down),
         prices=OF_TILES,
+        request=WARP_THREADS * config.store_width * element_bytes,
     )
 
 
@@ -146,7 +152,15 @@ def count_copy(problem: PermuteProblem, config: CopyConfig, element_bytes: int) 
     threads = config.rows * config.columns
     requests = 2 * prod(tile) / config.width / WARP_THREADS
     ctas = ctas_at_a_time(threads, config.width * element_bytes, 0)
-    return tiles.accesses(requests, 0.0, steps=2, ctas=ctas, apart=1, prices=OF_TILES)
+    return tiles.accesses(
+        requests,
+        0.0,
+        steps=2,
+        ctas=ctas,
+        apart=1,
+        prices=OF_TILES,
+        request=WARP_THREADS * config.width * element_bytes,
+    )
 
 
 def count_runs(problem: PermuteProblem, config: RunConfig, unit_bytes: int) -> Accesses:
@@ -198,6 +212,7 @@ def count_runs(problem: PermuteProblem, config: RunConfig, unit_bytes: int) -> A
         ),
         apart=tiles.apart,
         prices=OF_TILES,
+        request=WARP_THREADS * config.store_word * unit_bytes,
     )
 
 

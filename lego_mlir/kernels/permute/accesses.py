@@ -1,15 +1,16 @@
-"""The time of a permutation, from what its CTAs access: a cost model of four parts.
+"""The time of a permutation, from what its CTAs access: a cost model of five parts.
 
-- Device memory moves the units that are touched.
+- Device memory moves the halves of lines that are read, the L2 cache the sectors that are touched.
 - All accesses of a warp go through one unit of a multiprocessor. A request for global memory takes
   it for about three cycles, one for shared memory for one in each wavefront.
 - A multiprocessor's schedulers issue instructions.
+- CTAs begin one after the other.
 - A CTA loads, waits, stores: so long it takes, however little it moves. Other CTAs work meanwhile,
   as many as there are threads, registers and shared memory for.
 
-The time is near to the longest of them, and a large part of a CTA's time more. Of 150 random
-permutations of a seed that no price was fitted to, what is chosen took 2.8 % longer on an H200 than
-the fastest of the five kernels with the best estimates (bench/results/permute_choices.jsonl).
+The time is near to the longest of them, and a large part of a CTA's time more. By prices that were
+fitted without them, what was chosen for 60 random permutations took 2.9 % longer on an H200 than
+the fastest of the five kernels with the best estimates (bench/results/permute_sectors.jsonl).
 """
 
 from __future__ import annotations
@@ -41,9 +42,11 @@ class Prices:
     """What the parts of a kind of kernel cost, fitted to measurements.
 
     Attributes:
-        read: bytes that are read beyond those asked for, beside these.
-        again: more, if they are no longer in the L2 cache when a neighbour asks for them.
-        written: bytes of sectors that two CTAs put together, beyond those asked for.
+        loaded: bytes that a sector which is loaded beyond the bytes asked for counts as, for each
+            byte of it: it goes through the L2 cache.
+        stored: the same, of sectors that stores touch.
+        again: bytes that half a line which is read beyond those asked for counts as, if they are no
+            longer in the L2 cache when a neighbour asks for them.
         row: bytes for each row of the input that a tile has a part of; half of them for each one of
             the output.
         cta: cycles of a CTA.
@@ -57,9 +60,9 @@ class Prices:
         idle: of these cycles, those in which memory is idle where the kernel begins and ends.
     """
 
-    read: float
+    loaded: float
+    stored: float
     again: float
-    written: float
     row: float
     cta: float
     step: float
@@ -71,26 +74,30 @@ class Prices:
 
 
 OF_TILES = {
-    1: Prices(0.0728, 1.45, 1.33, 0.301, 1580.0, 18.2, 0.0, 3.22, 0.0, 2.33, 0.0),
-    2: Prices(0.0678, 1.38, 1.56, 0.301, 1460.0, 17.7, 0.0, 5.52, 0.0, 2.94, 0.0),
-    4: Prices(0.0856, 1.4, 1.7, 0.301, 1260.0, 19.1, 0.0, 4.78, 0.0, 2.23, 0.0),
+    1: Prices(0.289, 0.581, 0.301, 0.3, 1190.0, 17.6, 0.1, 4.41, 0.0, 2.07, 0.109),
+    2: Prices(0.287, 0.607, 0.3, 0.3, 1180.0, 17.6, 0.1, 4.43, 0.0, 2.1, 0.109),
+    4: Prices(0.291, 0.586, 0.3, 0.3, 1140.0, 17.7, 0.1, 4.89, 0.0, 1.9, 0.11),
 }
 OF_WORDS = {
-    1: Prices(0.0197, 0.307, 3.17, 10.3, 2610.0, 80.6, 0.338, 4.63, 0.0, 5.76, 0.445),
-    2: Prices(0.0198, 0.322, 1.88, 11.4, 1180.0, 121.0, 0.395, 3.05, 0.0, 4.75, 0.753),
-    4: Prices(0.0199, 0.334, 2.3, 13.6, 1060.0, 126.0, 0.395, 3.54, 0.0, 5.44, 0.754),
+    1: Prices(0.165, 0.681, 0.247, 5.89, 1030.0, 82.2, 0.357, 3.27, 0.0, 4.07, 0.626),
+    2: Prices(0.161, 0.656, 0.244, 5.89, 890.0, 92.7, 0.363, 3.71, 0.0, 3.93, 0.681),
+    4: Prices(0.166, 0.66, 0.241, 5.89, 939.0, 96.9, 0.367, 3.51, 0.0, 4.06, 0.675),
 }
 OF_SQUARES = {
-    1: Prices(0.0542, 0.179, 1.95, 0.319, 853.0, 148.0, 0.326, 0.576, 0.406, 1.94, 0.119),
-    2: Prices(0.0528, 0.166, 1.7, 0.308, 777.0, 145.0, 0.321, 0.672, 0.358, 1.76, 0.127),
-    4: Prices(0.046, 0.162, 1.7, 0.312, 894.0, 124.0, 0.345, 0.611, 0.274, 1.78, 0.108),
+    1: Prices(0.209, 1.08, 0.281, 0.307, 887.0, 132.0, 0.4, 0.578, 0.342, 2.45, 0.156),
+    2: Prices(0.196, 0.953, 0.284, 0.306, 895.0, 118.0, 0.394, 0.591, 0.385, 2.36, 0.154),
+    4: Prices(0.205, 0.888, 0.283, 0.307, 875.0, 112.0, 0.384, 0.588, 0.362, 2.51, 0.142),
 }
 """Of kernels by tiles of two modes, by runs and of copies; by words; and by squares: each by the
-bytes of a unit; those of 4 hold for larger ones. Fitted to kernels of 700 permutations, most
+bytes of a unit; those of 4 hold for larger ones. Fitted to kernels of 900 permutations, most
 random, on an H200: to which is the fastest one of each, and to how the times of all differ."""
 
 _L2_BYTES = 46e6
 """Bytes that are loaded until none of the earlier ones are in the L2 cache."""
+
+_LAUNCH = 280.0
+"""Cycles from a multiprocessor's CTA to its next one, in dependent launches: the fewest that were
+seen on an H200. In others they are half as many."""
 
 _SMS = 132
 """Multiprocessors of an H200."""
@@ -106,7 +113,8 @@ class Accesses:
     Attributes:
         element_bytes: of an element.
         read: bytes of the half lines that are touched, for each byte that is loaded.
-        written: bytes of the sectors that are touched, for each byte that is stored.
+        loaded: bytes of the sectors that are touched, for each byte that is loaded.
+        stored: bytes of the sectors that stores of warps touch, for each byte that is stored.
         requests: requests for global memory.
         wavefronts: of shared memory.
         steps: accesses that a thread makes, one after the other.
@@ -124,7 +132,8 @@ class Accesses:
 
     element_bytes: float
     read: float
-    written: float
+    loaded: float
+    stored: float
     requests: float
     wavefronts: float
     steps: float
@@ -159,8 +168,8 @@ class Accesses:
     def memory_cycles(self) -> float:
         """Cycles of device memory."""
         price = self.prices
-        of_read = price.read + price.again * min(1.0, self.between / _L2_BYTES)
-        beyond = of_read * (self.read - 1) + price.written * (self.written - 1)
+        beyond = price.loaded * (self.loaded - 1) + price.stored * (self.stored - 1)
+        beyond += price.again * min(1.0, self.between / _L2_BYTES) * (self.read - 1)
         rows = price.row / self.row + price.row / 2 / self.written_row
         return self.least_cycles * (1 + beyond + rows)
 
@@ -183,7 +192,13 @@ class Accesses:
     @property
     def cycles(self) -> float:
         """Cycles of a multiprocessor."""
-        parts = self.access_cycles, self.memory_cycles, self.issue_cycles, self.waiting_cycles
+        parts = (
+            self.access_cycles,
+            self.memory_cycles,
+            self.issue_cycles,
+            self.waiting_cycles,
+            _LAUNCH / self.warps,
+        )
         power = self.prices.sharpness
         longest: float = sum(part**power for part in parts) ** (1 / power)
         return longest + self.idle_cycles
@@ -202,14 +217,27 @@ def ctas_at_a_time(threads: int, thread_bytes: float, shared_bytes: float) -> in
         thread_bytes: what a thread has loaded before it stores.
         shared_bytes: of a CTA's shared memory.
     """
-    registers = ceil((_REGISTERS + thread_bytes / BANK_BYTES) / _MULTIPLE) * _MULTIPLE
+    return resident_ctas(threads, _REGISTERS + thread_bytes / BANK_BYTES, shared_bytes)
+
+
+def resident_ctas(threads: int, registers: float, shared_bytes: float, least: int = 1) -> int:
+    """Return how many CTAs a multiprocessor has room for, one at least.
+
+    Args:
+        threads: of a CTA.
+        registers: that a thread needs.
+        shared_bytes: of a CTA's shared memory.
+        least: CTAs that there are registers for, whatever a thread needs.
+    """
+    registers = min(registers, SM_REGISTERS // (threads * least) // _MULTIPLE * _MULTIPLE)
+    of_thread = ceil(registers / _MULTIPLE) * _MULTIPLE
     of_warps = -(-threads // WARP_THREADS) * WARP_THREADS
     return max(
         1,
         min(
             MAX_SM_CTAS,
             MAX_SM_THREADS // of_warps,
-            SM_REGISTERS // (of_warps * min(registers, MAX_THREAD_REGISTERS)),
+            SM_REGISTERS // (of_warps * min(of_thread, MAX_THREAD_REGISTERS)),
             int(MAX_SHARED_BYTES // (shared_bytes + RESERVED_SHARED_BYTES)),
         ),
     )

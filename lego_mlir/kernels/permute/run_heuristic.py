@@ -163,7 +163,10 @@ def moved(problem: PermuteProblem, tile: tuple[int, ...], element_bytes: int) ->
 
 
 def touched(
-    problem: PermuteProblem, tile: tuple[int, ...], element_bytes: int
+    problem: PermuteProblem,
+    tile: tuple[int, ...],
+    element_bytes: int,
+    units: tuple[int, int] = (HALF_LINE_BYTES, SECTOR_BYTES),
 ) -> tuple[float, float]:
     """Return the bytes of the units that tiles touch, for each byte that is loaded and stored.
 
@@ -173,18 +176,23 @@ def touched(
         problem: the permutation.
         tile: elements of each mode.
         element_bytes: bytes of an element.
+        units: bytes of a unit of the input, and of one of the output.
     """
-    read, written = (1 + (r - 1) * cut for r, cut in _touched(problem, tile, element_bytes))
+    found = _touched(problem, tile, element_bytes, units)
+    read, written = (1 + (r - 1) * cut for r, cut in found)
     return read, written
 
 
 def _touched(
-    problem: PermuteProblem, tile: tuple[int, ...], element_bytes: int
+    problem: PermuteProblem,
+    tile: tuple[int, ...],
+    element_bytes: int,
+    units: tuple[int, int] = (HALF_LINE_BYTES, SECTOR_BYTES),
 ) -> Iterator[tuple[float, float]]:
     """Yield what whole runs touch for each byte, and how many times more runs cut ones make."""
     sizes = tuple(m.size for m in problem.modes)
     clipped = tuple(min(t, n) for t, n in zip(tile, sizes, strict=True))
-    for is_source, unit in ((True, HALF_LINE_BYTES), (False, SECTOR_BYTES)):
+    for is_source, unit in zip((True, False), units, strict=True):
         side = Side.of(problem, clipped, is_source=is_source)
         run = side.extents[-1] * element_bytes
         around = [prod(sizes[k] for k in side.order[n:]) for n in range(1, len(side.outer) + 1)]

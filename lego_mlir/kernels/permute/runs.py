@@ -106,6 +106,11 @@ class Side:
         """The distance in memory of a mode's neighbours, of all modes of the problem, in units."""
         return _strides(self.order, self.sizes)
 
+    @property
+    def strides_of_rows(self) -> tuple[int, ...]:
+        """The distances in memory of neighbours in each mode outside of the run, in units."""
+        return tuple(self.strides[k] for k in self.outer)
+
     def is_aligned(self, word: int) -> bool:
         """Return whether every run, cut ones too, begins and ends with a word of so many units."""
         first = self.run[0]

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from math import gcd, prod
 
-from lego_mlir.hardware.limits import WARP_THREADS
+from lego_mlir.hardware.limits import BANK_BYTES, SECTOR_BYTES, WARP_THREADS
 from lego_mlir.kernels.permute.accesses import Accesses, Prices, prices_of
 from lego_mlir.kernels.permute.by_words.tiled_mode import TiledMode
 from lego_mlir.kernels.permute.problem import PermuteProblem, count_tiles
@@ -61,6 +61,14 @@ class Tiles:
         order = raster_order(self.problem, self.tile, self.counts, self.unit_bytes)
         return prod(self.counts[k] for k in order[order.index(first) + 1 :])
 
+    def _stored_by(self, request: float) -> float:
+        """Return the bytes of the sectors that stores of so many bytes touch, for each byte."""
+        side = Side.of(self.problem, self.tile, is_source=False)
+        row = side.extents[-1] * self.unit_bytes
+        starts = (n * self.unit_bytes for n in (side.extents[-1], *side.strides_of_rows))
+        each = min(row, request)
+        return (each + SECTOR_BYTES - gcd(SECTOR_BYTES, *starts)) / each
+
     def accesses(
         self,
         requests: float,
@@ -70,6 +78,8 @@ class Tiles:
         ctas: int,
         apart: int,
         prices: Mapping[int, Prices],
+        stored: float = 0.0,
+        request: float = WARP_THREADS * BANK_BYTES,
     ) -> Accesses:
         """Return the accesses of the permutation.
 
@@ -80,23 +90,29 @@ class Tiles:
             ctas: that a multiprocessor works on at a time.
             apart: tiles from one to where its input's run goes on.
             prices: of this kind of kernel, by the bytes of a unit.
+            stored: bytes of the sectors that stores of warps touch, for each byte that is stored;
+                0 if they are not counted.
+            request: bytes that one of them stores at most, if they are not.
         """
         read, written = touched(self.problem, self.tile, self.unit_bytes)
+        loaded, _ = touched(self.problem, self.tile, self.unit_bytes, (SECTOR_BYTES, SECTOR_BYTES))
+        stored = stored or max(written, self._stored_by(request))
         counts, special = self.counts, 0.0
         if self.modes:
-            # Tiles overlap where others are cut, and what they have in common is read again.
-            read, written = read * self.covered, written * self.covered
+            # Tiles overlap where others are cut, and what they have in common is moved again.
+            read, loaded, stored = (n * self.covered for n in (read, loaded, stored))
             special = 1 - prod(m.regular / m.count for m in self.modes)
         source, target = (Side.of(self.problem, self.tile, is_source=s) for s in (True, False))
         if self.sector > 1:  # only ends of rows are stored by two
             first = target.run[0]
             row = target.extents[-1] // self.tile[first] * self.problem.modes[first].size
-            written = 1 + (self.sector - gcd(self.sector, row)) / row
+            stored = 1 + (self.sector - gcd(self.sector, row)) / row
             special = 1 - (1 - special) * max(0, counts[first] - 2) / counts[first]
         return Accesses(
             self.unit_bytes / self.unit,
             read,
-            written,
+            loaded,
+            stored,
             requests / self.warps,
             wavefronts / self.warps,
             steps,

@@ -6,10 +6,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
 
+from lego_mlir.hardware.limits import BANK_BYTES
+from lego_mlir.kernels.permute.accesses import resident_ctas
 from lego_mlir.kernels.permute.by_words.row_side import RowSide
 from lego_mlir.kernels.permute.by_words.traversal import Traversal, traverse
 from lego_mlir.kernels.permute.problem import PermuteProblem, count_tiles
 from lego_mlir.kernels.permute.runs import Side
+
+_RESIDENT_THREADS = 1024
+"""Threads for which a multiprocessor has registers at least."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +31,8 @@ class SquareConfig:
             `square`.
         sector: units of a sector, if what a tile stores of a row begins and ends where sectors do;
             1 if it begins where the tile does.
+        group: units of a sector, if neighbouring threads store the words of whole sectors; 1 if
+            they count words from where a row begins.
     """
 
     tile: tuple[int, ...]
@@ -35,10 +42,11 @@ class SquareConfig:
     square: int
     pitch: int
     sector: int = 1
+    group: int = 1
 
 
 def sides_of(
-    problem: PermuteProblem, tile: tuple[int, ...], square: int, sector: int
+    problem: PermuteProblem, tile: tuple[int, ...], square: int, sector: int, group: int = 1
 ) -> tuple[RowSide, RowSide] | None:
     """Return the tile in input and output, by rows that have no mode in common; `None` if none are.
 
@@ -49,9 +57,10 @@ def sides_of(
         tile: units of each mode.
         square: as of a config.
         sector: as of a config. Rows of the output that begin with sectors are left as they are.
+        group: as of a config.
     """
     source = RowSide(Side.of(problem, tile, is_source=True), square)
-    target = RowSide(Side.of(problem, tile, is_source=False), square, sector)
+    target = RowSide(Side.of(problem, tile, is_source=False), square, sector, group)
     targets = [target] if sector > 1 else list(_shorter(target))
     pairs = [
         (s, t) for s, t in product(_shorter(source), targets) if not {*s.side.run} & {*t.side.run}
@@ -109,9 +118,33 @@ def storing(target: RowSide, most: int) -> Traversal | None:
 
     They keep the phase in a word, and in a sector if whole sectors are stored.
     """
-    return target.traversal(target.whole, most, period=target.period)
+    return target.traversal(target.grouped, most, period=target.period)
 
 
 def storing_ends(target: RowSide, most: int) -> Traversal | None:
     """Return how up to `most` threads go over the units of rows that are in no whole word."""
-    return target.traversal(2 * (target.word - 1), most, period=target.period)
+    return target.traversal(target.ends, most, period=target.period)
+
+
+def resident(problem: PermuteProblem, config: SquareConfig) -> int:
+    """Return for how many CTAs a multiprocessor has room: what the kernel asks registers for.
+
+    Registers are fitted to what the assembler takes, with some more.
+
+    Args:
+        problem: the permutation of units.
+        config: its tile.
+    """
+    sides = sides_of(problem, config.tile, config.square, config.sector, config.group)
+    assert sides is not None
+    source, target = sides
+    reading, writing = loading(source, target, config.threads), storing(target, config.threads)
+    assert reading is not None
+    assert writing is not None
+    loaded = len(reading.steps) * config.square * max(BANK_BYTES, config.unit_bytes) / BANK_BYTES
+    registers = 22.5 + 0.76 * loaded + 0.2 * (len(writing.steps) + config.square)
+    registers += (0.0 if source.is_aligned else 12.0) + (0.0 if target.is_aligned else 4.7)
+    registers += 2.8 if config.sector > 1 else 0.0
+    _, units = pitches_of(source, target, config.pitch)
+    least = _RESIDENT_THREADS // config.threads
+    return resident_ctas(config.threads, registers, units * config.unit_bytes, least)

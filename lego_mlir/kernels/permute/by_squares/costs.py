@@ -6,11 +6,12 @@ from dataclasses import replace
 from typing import Any
 
 from lego_mlir.hardware.limits import BANK_BYTES, BANK_LINE_BYTES, WARP_THREADS
-from lego_mlir.kernels.permute.accesses import OF_SQUARES, Accesses, ctas_at_a_time
+from lego_mlir.kernels.permute.accesses import OF_SQUARES, Accesses
 from lego_mlir.kernels.permute.by_squares.config import (
     SquareConfig,
     loading,
     pitches_of,
+    resident,
     rows_of,
     sides_of,
     storing,
@@ -18,14 +19,16 @@ from lego_mlir.kernels.permute.by_squares.config import (
 )
 from lego_mlir.kernels.permute.by_words.config import tiled_modes
 from lego_mlir.kernels.permute.by_words.row_side import RowSide
+from lego_mlir.kernels.permute.by_words.stored_sectors import stored_sectors
 from lego_mlir.kernels.permute.by_words.traversal import Traversal
 from lego_mlir.kernels.permute.problem import PermuteProblem
 from lego_mlir.kernels.permute.tiles import Tiles
 
-_ONCE, _ROW, _DIGIT, _STORED, _CUT = 60.0, 4.0, 8.0, 6.0, 1.0
-"""Instructions, read off PTX: of a thread for each way over rows; for a row of a square, and more
-for each mode that the output's rows have beyond one; for a word that is stored, and more for each
-mode along which tiles overlap."""
+_ONCE, _LOADED, _DIGIT, _SHIFTED, _CUT, _GROUPED, _ENDS = 20.0, 4.8, 2.1, 9.6, 1.1, 6.0, 12.0
+"""Instructions, fitted to what the simulator counts: of a warp for each way over rows; for a load;
+more for each row of a square and each mode that the output's rows have beyond one; for a word that
+is stored where rows begin anywhere, more for each mode along which tiles overlap, and for one that
+is counted from a sector; for a store of ends of rows."""
 
 _END = 21.0
 """Lines that a store of ends of rows takes the time of."""
@@ -41,7 +44,7 @@ def count_squares(problem: PermuteProblem, config: SquareConfig) -> Accesses:
         problem: the permutation of units.
         config: its tile.
     """
-    sides = sides_of(problem, config.tile, config.square, config.sector)
+    sides = sides_of(problem, config.tile, config.square, config.sector, config.group)
     assert sides is not None
     source, target = sides
     reading, writing = loading(source, target, config.threads), storing(target, config.threads)
@@ -60,27 +63,28 @@ def count_squares(problem: PermuteProblem, config: SquareConfig) -> Accesses:
     digits = len(target.side.run) - 1
     cut = sum(mode.is_cut for mode in modes)
     instructions = (reading.warps + writing.warps) * _ONCE
-    instructions += rows * (_ROW + _DIGIT * digits) + loads + takes
-    instructions += stores * (_STORED + _CUT * cut)
-    if config.sector == 1 and not target.is_aligned and config.square > 1:
+    instructions += rows * _DIGIT * digits + loads * _LOADED
+    instructions += stores * ((0.0 if target.is_aligned else _SHIFTED) + _CUT * cut)
+    of_step = 0.0 if config.group == 1 else _GROUPED
+    instructions += stores * of_step
+    ends = None
+    if config.sector == 1 and target.ends:
         ends = storing_ends(target, config.threads)
         assert ends is not None
         lines += _END * ends.requests
         wavefronts += ends.requests
-        instructions += ends.warps * _ONCE + ends.requests * _STORED
+        instructions += ends.requests * (_ENDS + 2 * of_step)
     tiles = Tiles(problem, config.tile, config.unit, config.unit_bytes, tuple(modes), config.sector)
-    steps = len(reading.steps)
+    steps, unit_bytes = len(reading.steps), config.unit_bytes
+    stored = stored_sectors(target, writing, ends, unit_bytes) if config.sector == 1 else 1.0
     found = tiles.accesses(
         loads + stores,
         wavefronts,
         steps=steps * config.square + len(writing.steps),
-        ctas=ctas_at_a_time(
-            config.threads,
-            steps * config.square * max(BANK_BYTES, config.unit_bytes),
-            pitches_of(source, target, config.pitch)[1] * config.unit_bytes,
-        ),
+        ctas=resident(problem, config),
         apart=tiles.apart,
         prices=OF_SQUARES,
+        stored=stored,
     )
     return replace(
         found,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from math import prod
 
 from lego_mlir.hardware.limits import BANK_BYTES, MAX_ACCESS_BYTES, SECTOR_BYTES
@@ -15,6 +16,7 @@ from lego_mlir.kernels.permute.by_squares.config import (
     storing_ends,
 )
 from lego_mlir.kernels.permute.by_squares.costs import count_squares
+from lego_mlir.kernels.permute.by_words.config import is_grouped
 from lego_mlir.kernels.permute.by_words.heuristic import ranked_tiles, to_sectors
 from lego_mlir.kernels.permute.problem import PermuteProblem, count_tiles
 from lego_mlir.kernels.permute.run_heuristic import tiles_of_runs
@@ -49,15 +51,16 @@ def rank_squares(
         return []
     most, tiles = tiles_of_runs(problem, unit_bytes, _TILE_BYTES, _CTAS)
     classes = [(1, set(tiles))]
+    sector = SECTOR_BYTES // unit_bytes
+    group = sector if max_bytes == MAX_ACCESS_BYTES else 1
     if max_bytes == MAX_ACCESS_BYTES:
-        sector = SECTOR_BYTES // unit_bytes
         overlapping = {t for tile in tiles for t in to_sectors(problem, tile, sector, most)}
         classes.append((sector, overlapping))
     found: list[tuple[float, tuple[int, ...], int, SquareConfig, Accesses]] = []
-    for sector, each in classes:
+    for of_tiles, each in classes:
         looked_at = 0
-        for tile in ranked_tiles(problem, each, sector, unit_bytes, _threads, OF_SQUARES):
-            configs = list(configs_of(problem, tile, unit, unit_bytes, sector))
+        for tile in ranked_tiles(problem, each, of_tiles, unit_bytes, _threads, OF_SQUARES):
+            configs = list(configs_of(problem, tile, unit, unit_bytes, of_tiles, group))
             for config in configs:
                 counts = count_squares(problem, config)
                 found.append((counts.cycles, tile, config.threads, config, counts))
@@ -68,7 +71,12 @@ def rank_squares(
 
 
 def configs_of(
-    problem: PermuteProblem, tile: tuple[int, ...], unit: int, unit_bytes: int, sector: int
+    problem: PermuteProblem,
+    tile: tuple[int, ...],
+    unit: int,
+    unit_bytes: int,
+    sector: int,
+    group: int = 1,
 ) -> Iterator[SquareConfig]:
     """Yield the configs of a tile, of each number of threads that serves it.
 
@@ -78,6 +86,7 @@ def configs_of(
         unit: elements of a unit.
         unit_bytes: bytes of a unit.
         sector: as of the config.
+        group: of further configs; 1 if there are none.
     """
     square = max(1, BANK_BYTES // unit_bytes)
     sides = sides_of(problem, tile, square, sector)
@@ -98,7 +107,10 @@ def configs_of(
         if square > 1 and not target.is_aligned:
             ways.append(storing_ends(target, threads))
         if None not in ways:
-            yield SquareConfig(tile, threads, unit, unit_bytes, square, pitch, sector)
+            config = SquareConfig(tile, threads, unit, unit_bytes, square, pitch, sector)
+            yield config
+            if is_grouped(replace(target, group=group), threads):
+                yield replace(config, group=group)
 
 
 def _threads(problem: PermuteProblem, tile: tuple[int, ...], unit_bytes: int) -> int:

@@ -13,7 +13,8 @@ accesses both memories, and shared memory, by words of 4 bytes wherever runs beg
 - A word of the output that begins inside of a word of shared memory is taken as two, and shifted.
 - Ends of rows are stored after their words, by threads that have nothing else to do: elements of
   many rows at a time. Tiles may overlap along a row of the output, as in `by_words`, so that only
-  ends of rows are stored by parts of sectors.
+  ends of rows are stored by parts of sectors. Or neighbouring threads store the words of whole
+  sectors, as in `by_words`.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from lego_mlir.kernels.permute.by_squares.config import (
     SquareConfig,
     loading,
     pitches_of,
+    resident,
     sides_of,
     storing,
     storing_ends,
@@ -39,9 +41,6 @@ from lego_mlir.kernels.permute.conditions import where
 from lego_mlir.kernels.permute.dependence import complete_tile, dependence
 from lego_mlir.kernels.permute.problem import PermuteProblem
 from lego_mlir.kernels.permute.runs import raster_order
-
-_RESIDENT_THREADS = 1024
-"""Threads for which a multiprocessor has registers at least."""
 
 
 def square_permutation(
@@ -62,7 +61,7 @@ def square_permutation(
         b: type of the output.
         reference: name of the reference that the result is compared with.
     """
-    sides = sides_of(problem, config.tile, config.square, config.sector)
+    sides = sides_of(problem, config.tile, config.square, config.sector, config.group)
     assert sides is not None
     source, target = sides
     reading, writing = loading(source, target, config.threads), storing(target, config.threads)
@@ -111,6 +110,6 @@ def square_permutation(
         block=config.threads,
         reference=reference,
         parameters={"a": a, "b": b},
-        ctas_per_sm=_RESIDENT_THREADS // config.threads,
+        ctas_per_sm=resident(problem, config),
         pdl=dependence(tile_bytes),
     )(permute)

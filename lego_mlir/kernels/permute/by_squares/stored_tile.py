@@ -62,24 +62,34 @@ class StoredTile:
         rows, column = traversal.place(thread)
         start = target.start(self.begins, rows)
         first, end = self._stored(start)
-        first = first + self._to_word(start + first) + column * word
+        first = first + self._to_word(start + first)
+        is_grouped = target.sector == 1 < target.group
+        # Of a row, or of the groups that it touches.
+        nth = 0 if is_grouped else column
+        first = first + nth * word
         word_at = self._words_at(rows, first, buffer)
         at = target.in_words().inv(start + first)[0]
         for conditions, steps in traversal.grouped():
             is_in = holds(traversal, conditions, rows, column)
             along = steps[0][-1]
-            if not self._stores_all(traversal):
+            if not is_grouped and not self._stores_all(traversal):
                 is_in = both(is_in, first + (along + 1) * word <= end)
 
             def store(steps: Sequence[Sequence[int]] = steps) -> None:
                 for step in steps:
-                    far = self._far(target, step) + step[-1] * word
+                    far = self._far(target, step)
+                    row = at + target.offset((*step[:-1], 0))
+                    is_one = self._is_own(rows, step)
+                    along: Any = step[-1]
+                    if is_grouped:
+                        along = along + column + target.lead(row)
+                        last = start + target.offset((*step[:-1], 0)) * word + end
+                        is_one = both(is_one, target.is_stored(along, row + along, last))
 
-                    def put(step: Sequence[int] = step, far: int = far) -> None:
-                        to = (at + target.offset(step)).below(target.total // word)
-                        y[to, :] = word_at(far)
+                    def put(row: Any = row, along: Any = along, far: int = far) -> None:
+                        y[(row + along).below(target.total // word), :] = word_at(far, along)
 
-                    where(self._is_own(rows, step), put)
+                    where(is_one, put)
 
             where(is_in, store)
 
@@ -99,21 +109,30 @@ class StoredTile:
         to_word = self._to_word(start + first)
         for conditions, steps in traversal.grouped():
             # Ends of a row are no part of it: their distance along the row is another number.
-            nth = minimum(number + steps[0][-1], 2 * (word - 1) - 1)
-            along, is_one = end_of_row(nth, end - first, to_word, target, word)
-            is_in = both(holds(traversal, conditions, rows, number), is_one)
+            nth = minimum(number + steps[0][-1], target.ends - 1)
+            is_in = holds(traversal, conditions, rows, number)
+            along: Any = None
+            if target.group == 1:
+                along, is_one = end_of_row(nth, end - first, to_word, target, word)
+                is_in = both(is_in, is_one)
 
-            def store(steps: Sequence[Sequence[int]] = steps, along: Any = along) -> None:
-                place = self._place(rows, first + along)
+            def store(
+                steps: Sequence[Sequence[int]] = steps, along: Any = along, nth: Any = nth
+            ) -> None:
                 for step in steps:
                     row = (*step[:-1], 0)
+                    begin = start + first + target.offset(row) * word
+                    is_one, unit = self._is_own(rows, row), along
+                    if target.group > 1:
+                        unit, is_end = target.end_of_sectors(nth, begin, end - first)
+                        is_one = both(is_one, is_end)
 
-                    def put(row: Sequence[int] = row, place: Any = place) -> None:
-                        value = buffer[(place + self._far(target, row)).below(self.units), :]
-                        far = target.offset(row) * word
-                        flat[(start + first + along + far).below(target.total), :] = value
+                    def put(row: Sequence[int] = row, unit: Any = unit, begin: Any = begin) -> None:
+                        place = self._place(rows, first + unit) + self._far(target, row)
+                        value = buffer[place.below(self.units), :]
+                        flat[(begin + unit).below(target.total), :] = value
 
-                    where(self._is_own(rows, row), put)
+                    where(is_one, put)
 
             where(is_in, store)
 
@@ -172,7 +191,7 @@ class StoredTile:
         pitches = self.pitches
         return sum(n * pitches[k] for n, k in zip(step[:-1], side.side.outer, strict=True))
 
-    def _words_at(self, rows: Sequence[Any], first: Any, buffer: Any) -> Callable[[int], Any]:
+    def _words_at(self, rows: Sequence[Any], first: Any, buffer: Any) -> Callable[[int, Any], Any]:
         """Return what takes a word of a row of the output, from two words of shared memory."""
         square = self.config.square
         words = buffer.view(OrderBy(Row(self.units // square, square * self.config.unit)))
@@ -182,8 +201,12 @@ class StoredTile:
         places = [place.to("i64") for place in (word, *ends)]
         limit = self.units // square
 
-        def at(far: int) -> Any:
-            near, *ends = (words[(place + far // square).below(limit), :] for place in places)
+        def at(far: int, along: Any) -> Any:
+            if not isinstance(along, int):
+                along = along.to("i64")
+            near, *ends = (
+                words[(place + (far // square + along)).below(limit), :] for place in places
+            )
             if not ends:
                 return near
             bits = (phase * (8 * self.config.unit_bytes)).to("i32")
@@ -193,9 +216,8 @@ class StoredTile:
 
     def _place(self, rows: Sequence[Any], along: Any) -> Any:
         """Return where a unit of a row of the output lies in shared memory."""
-        side = self.target.side
-        inner = OrderBy(Row(*(side.tile[k] for k in side.run))).inv(along)
-        return self._at(side.order, (*rows, *inner))
+        # Units of a row are side by side in shared memory, too.
+        return self._at(self.target.side.outer, rows) + along
 
     def _at(self, modes: Sequence[int], index: Sequence[Any]) -> Any:
         """Return where a unit lies in shared memory, by its index along some modes of the tile."""

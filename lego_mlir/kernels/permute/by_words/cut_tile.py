@@ -32,8 +32,15 @@ class CutTile(WholeTile):
         target, word = self.target, self.config.word
         for rows, column, holds in self._places(traversal, thread):
             inside, start, phase, units = self._rest(rows)
-            first = column + begun(phase, word) if not target.is_aligned else column
+            before = begun(phase, word) if not target.is_aligned else 0
+            row = target.in_words().inv(start)[0] + before
+            # The sector mode counts from the next sector in tiles that have no end of a row only.
+            lead = target.lead(row) if target.group > 1 else 0
+            first = column + before + lead
             is_in = both(holds, (first + 1) * word <= units + phase)
+            if target.group > 1:
+                at = row + column + lead
+                is_in = both(is_in, target.is_stored(column + lead, at, start + units))
 
             def store(inside: Any = inside, start: Any = start, first: Any = first) -> None:
                 taken = self.in_words(inside)[0] + first
@@ -48,7 +55,10 @@ class CutTile(WholeTile):
         target = self.target
         for rows, number, holds in self._places(traversal, thread):
             inside, start, phase, units = self._rest(rows)
-            along, is_one = is_end(number, units, phase, target.touched, target.word)
+            if target.group > 1:
+                along, is_one = target.end_of_sectors(number, start, units)
+            else:
+                along, is_one = is_end(number, units, phase, target.touched, target.word)
 
             def store(inside: Any = inside, start: Any = start, along: Any = along) -> None:
                 value = buffer[(inside + along).below(self.units), :]

@@ -16,7 +16,12 @@ from lego_mlir.hardware.limits import (
 )
 from lego_mlir.kernels.permute.access_costs import count_roughly, count_words, put_wavefronts
 from lego_mlir.kernels.permute.accesses import OF_WORDS, Accesses, Prices
-from lego_mlir.kernels.permute.by_words.config import WordConfig, reading_of, sides_of
+from lego_mlir.kernels.permute.by_words.config import (
+    WordConfig,
+    is_grouped,
+    reading_of,
+    sides_of,
+)
 from lego_mlir.kernels.permute.problem import PermuteProblem
 from lego_mlir.kernels.permute.run_heuristic import tiles_of_runs
 from lego_mlir.kernels.permute.runs import Side
@@ -35,6 +40,11 @@ _THREADS = (64, 128, 256, 512)
 
 _THREAD_BYTES, _MOST_BYTES = 96, 128
 """Bytes that a thread loads, about and at most, where there may be more threads."""
+
+_MOST_OF_ROWS = 96
+"""The most bytes if a thread takes several words of a row that begins anywhere, and half as many
+for each mode that the row has beyond one: of more, CTAs with the most threads spill registers, and
+all compute for long where each element goes."""
 
 _FEW_BYTES, _SMALL_BYTES = 32, 16 << 20
 """Bytes that a thread loads, about, of a tensor of less than so many. Its tiles do not store whole
@@ -62,8 +72,9 @@ def rank_words(
     """
     most, tiles = tiles_of_runs(problem, unit_bytes, _TILE_BYTES, _CTAS)
     classes = [(1, ranked_tiles(problem, tiles, 1, unit_bytes, _threads, OF_WORDS))]
+    sector = SECTOR_BYTES // unit_bytes
+    group = sector if max_bytes == MAX_ACCESS_BYTES else 1
     if max_bytes == MAX_ACCESS_BYTES and not _is_small(problem, unit_bytes):
-        sector = SECTOR_BYTES // unit_bytes
         overlapping = {t for tile in tiles for t in to_sectors(problem, tile, sector, most)}
         classes.append(
             (sector, ranked_tiles(problem, overlapping, sector, unit_bytes, _threads, OF_WORDS))
@@ -72,11 +83,13 @@ def rank_words(
     found: list[tuple[float, tuple[int, ...], int, WordConfig, Accesses]] = []
     # Any tile can be moved unit by unit.
     for choices in (sorted(words), [1]):
-        for sector, ranked in classes:
+        for of_tiles, ranked in classes:
             looked_at: set[tuple[int, ...]] = set()
             for tile in ranked:
                 for word in choices:
-                    for config in configs_of(problem, tile, unit, unit_bytes, word, sector):
+                    for config in configs_of(
+                        problem, tile, unit, unit_bytes, word, of_tiles, group
+                    ):
                         looked_at.add(tile)
                         counts = count_words(problem, config, unit_bytes)
                         found.append((counts.cycles, tile, word, config, counts))
@@ -158,8 +171,19 @@ def configs_of(
     unit_bytes: int,
     word: int,
     sector: int,
+    group: int = 1,
 ) -> Iterator[WordConfig]:
-    """Yield the config of a tile, if its threads keep constant distances."""
+    """Yield the configs of a tile, if its threads keep constant distances.
+
+    Args:
+        problem: the permutation of units.
+        tile: units of each mode.
+        unit: elements of a unit.
+        unit_bytes: bytes of a unit.
+        word: units of a word.
+        sector: as of the config.
+        group: of a second config; 1 if there is none.
+    """
     threads = _threads(problem, tile, unit_bytes)
     target = Side.of(problem, tile, is_source=False)
     pitches = _pitches(target, word, {})
@@ -167,18 +191,28 @@ def configs_of(
     source_rows, target_rows = sides_of(problem, config)
     if target_rows.advance < 1:
         return
-    ends = 0 if target_rows.is_aligned else 2 * (word - 1)
+    ends = target_rows.ends
     if target_rows.whole < 1 or target_rows.units < ends:
         return
     reading = reading_of(source_rows, config)
     written = {target_rows.whole, target_rows.stored}
     if reading is None or any(target_rows.traversal(n, threads) is None for n in written):
         return
-    if word > 1 and len(reading.steps) * word * unit_bytes > _MOST_BYTES:
+    most, digits = _MOST_BYTES, len(source_rows.side.run) - 1
+    if (
+        not source_rows.is_aligned
+        and reading.counts[-1] > 1
+        and (digits or threads == _THREADS[-1])
+    ):
+        most = _MOST_OF_ROWS >> digits
+    if word > 1 and len(reading.steps) * word * unit_bytes > most:
         return
     if ends and target_rows.traversal(ends, threads) is None:
         return
-    yield _without_conflicts(problem, config, unit_bytes)
+    found = _without_conflicts(problem, config, unit_bytes)
+    yield found
+    if is_grouped(replace(target_rows, group=group), threads):
+        yield replace(found, group=group)
 
 
 def _without_conflicts(problem: PermuteProblem, config: WordConfig, unit_bytes: int) -> WordConfig:

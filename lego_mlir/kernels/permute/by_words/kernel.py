@@ -13,6 +13,9 @@ bytes whose pitch is odd are neither loaded nor stored byte by byte.
   not meet in banks.
 - Words that are whole are stored as words. The ends of runs are stored after them, by threads that
   have nothing else to do: elements of many runs at a time.
+- A store of a warp moves each sector that it has a part of. So neighbouring threads may store the
+  words of whole sectors, wherever runs begin, and what a run has of a sector is stored at once: by
+  words if runs begin with words, unit by unit if they do not.
 - A sector of device memory that two CTAs store a part of each costs far more than its bytes. So
   tiles may overlap along a row of the output by less than a sector: what each row needs up to the
   first sector that the next tile stores. Then only ends of rows are stored by parts of sectors.
@@ -33,6 +36,7 @@ from lego_mlir.hardware.dtypes import ELEMENT_BYTES
 from lego_mlir.kernels.permute.by_words.config import (
     WordConfig,
     reading_of,
+    resident,
     shared_units,
     sides_of,
     tiled_modes,
@@ -45,10 +49,6 @@ from lego_mlir.kernels.permute.by_words.whole_tile import WholeTile
 from lego_mlir.kernels.permute.dependence import complete_tile, dependence
 from lego_mlir.kernels.permute.problem import PermuteProblem
 from lego_mlir.kernels.permute.runs import raster_order
-
-_RESIDENT_THREADS = 512
-"""Threads for which a multiprocessor has registers at least, and of two CTAs. For as many as it
-can hold, which is what the assembler goes for if it is not told, it would spill."""
 
 
 def word_permutation(
@@ -73,8 +73,8 @@ def word_permutation(
     word = config.word
     reading = reading_of(source, config)
     writing = target.traversal(target.stored, config.threads)
-    cut_writing = target.traversal(target.whole, config.threads)
-    ends = target.traversal(2 * (word - 1), config.threads) if not target.is_aligned else None
+    cut_writing = target.traversal(target.grouped, config.threads)
+    ends = target.traversal(target.ends, config.threads) if target.ends else None
     assert reading is not None
     assert writing is not None
     assert cut_writing is not None
@@ -140,7 +140,7 @@ def word_permutation(
         block=config.threads,
         reference=reference,
         parameters={"a": a, "b": b},
-        ctas_per_sm=max(2, _RESIDENT_THREADS // config.threads),
+        ctas_per_sm=resident(problem, config, unit_bytes),
         pdl=dependence(tile_bytes),
     )(permute)
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from math import gcd, prod
 from typing import Any
 
+from lego_mlir import frontend as lg
 from lego_mlir.algebra import Layout, OrderBy, Row
 from lego_mlir.kernels.permute.by_words.traversal import Traversal, traverse
 from lego_mlir.kernels.permute.problem import count_tiles
@@ -22,11 +23,14 @@ class RowSide:
         word: units of a word.
         sector: units that what a tile stores of a row begins and ends at multiples of, in memory,
             apart from the row's own ends; a multiple of `word`, or 1 if it is the tile's own row.
+        group: units of a sector of memory, if all words of one are stored by neighbouring threads,
+            and parts of one by units; 1 if words are counted from the row's first whole one.
     """
 
     side: Side
     word: int
     sector: int = 1
+    group: int = 1
 
     @property
     def is_aligned(self) -> bool:
@@ -58,9 +62,9 @@ class RowSide:
 
     @property
     def stored(self) -> int:
-        """The most words that a tile stores of a row if it has no end of it."""
+        """The most words that threads go to in a row that a tile has no end of."""
         if self.sector == 1:
-            return self.whole
+            return self.grouped
         return count_tiles(self.advance * self.inner, self.sector) * self.sector // self.word
 
     @property
@@ -73,6 +77,76 @@ class RowSide:
     def whole(self) -> int:
         """The most words that lie in a row."""
         return self.units // self.word
+
+    @property
+    def grouped(self) -> int:
+        """The most words that threads go to in a row: of its sectors, if it has a `group`."""
+        if self.group == 1:
+            return self.whole
+        if not self.is_aligned:
+            return self.units // self.group * self.group // self.word
+        side, first = self.side, self.side.run[0]
+        begins = (self.advance, side.sizes[first] - side.tile[first])
+        starts = (side.strides[k] for k in side.outer)
+        step = gcd(self.group, *(n * self.inner for n in begins), *starts)
+        sectors = count_tiles(self.units + self.group - step, self.group)
+        return sectors * self.group // self.word
+
+    @property
+    def ends(self) -> int:
+        """The most units that are stored apart from words, at both ends of a row."""
+        if self.is_aligned:
+            return 0
+        return 2 * (self.word - 1 if self.group == 1 else self.group)
+
+    @property
+    def _by_sectors(self) -> bool:
+        """Whether words are counted from where a sector begins in a row of any begin."""
+        return self.sector > 1 or (self.group > 1 and not self.is_aligned)
+
+    def lead(self, row: Any) -> Any:
+        """Return the word that threads count from, from the first whole word of a row on.
+
+        Args:
+            row: that word, in memory.
+        """
+        if self._by_sectors:
+            return self.to_sector(row, self.word)
+        size = self.group // self.word
+        if size <= 1:
+            return 0
+        return 0 - OrderBy(Row(count_tiles(self.total, self.group) + 1, size)).inv(row)[1]
+
+    def is_stored(self, nth: Any, at: Any, end: Any) -> Any:
+        """Return whether a word of a row is stored by words, if it has a `group`.
+
+        Args:
+            nth: the word, from the row's first whole one on.
+            at: the word, in memory.
+            end: the unit of memory that the row ends before.
+        """
+        if self.is_aligned:
+            return (nth >= 0) & (at * self.word < end)
+        sectors = OrderBy(Row(count_tiles(self.total, self.group) + 1, self.group))
+        return at < sectors.inv(end)[0] * (self.group // self.word)
+
+    def end_of_sectors(self, number: Any, start: Any, units: Any) -> tuple[Any, Any]:
+        """Return which unit of a row is end `number` of `ends`, and whether it is one.
+
+        The first half are units before the row's first whole sector, the others those behind its
+        last, if it has a `group`.
+
+        Args:
+            number: of the end.
+            start: the unit of memory that the row begins with.
+            units: of the row.
+        """
+        half, nth = OrderBy(Row(2, self.group)).inv(number)
+        ahead = self.to_sector(start, 1)
+        sectors = OrderBy(Row(count_tiles(self.total, self.group) + 1, self.group))
+        behind = sectors.inv(start + units)[0] * self.group - start
+        along = nth + lg.where(half < 1, ahead - self.group, behind)
+        return along, (along < units) & (((half < 1) & (along >= 0)) | (along >= ahead))
 
     @property
     def total(self) -> int:
@@ -93,7 +167,9 @@ class RowSide:
         outer = self.side.outer
         strides = [self.side.strides[k] for k in outer]
         extents = [self.side.tile[k] for k in outer]
-        multiple = self.inner // gcd(self.inner, self.word) if in_digits else 1
+        multiple = max(1, self.group // self.word)
+        if in_digits:
+            multiple = self.inner // gcd(self.inner, self.word)
         return traverse(extents, strides, words, multiple, period or self.word, most)
 
     @property
@@ -135,10 +211,11 @@ class RowSide:
             place: in memory, in words or in units.
             unit: the units of what it counts: `word` or 1.
         """
-        size = self.sector // unit
+        sector = max(self.sector, self.group)
+        size = sector // unit
         if size <= 1:
             return 0
-        sectors = OrderBy(Row(count_tiles(self.total, self.sector) + 1, size))
+        sectors = OrderBy(Row(count_tiles(self.total, sector) + 1, size))
         return sectors.inv(place + (size - 1))[0] * size - place
 
     def memory(self, unit: int) -> Layout:

@@ -97,23 +97,28 @@ class WholeTile(WordTile):
         near, far = self.in_words(inside)[0], target.in_words().inv(start)[0]
         # Words of a row are counted from the first whole one.
         first = begun(phase, word) if not target.is_aligned else 0
+        is_grouped = target.sector == 1 < target.group
         for conditions, steps in traversal.grouped():
             is_in = holds(traversal, conditions, rows, column)
-            if target.sector == 1 and not target.is_aligned:
+            if not is_grouped and target.sector == 1 and not target.is_aligned:
                 along = column + first + (steps[0][-1] + 1)
                 is_in = both(is_in, along * word <= target.units + phase)
 
             def store(steps: Sequence[Sequence[int]] = steps) -> None:
                 for step in steps:
                     row = far + first + target.offset((*step[:-1], 0))
-                    along = first + column + step[-1] + target.to_sector(row, word)
-                    at = row - first + along
+                    nth = column + step[-1] + target.lead(row)
+                    at = row + nth
                     is_one = None if target.is_whole else self._is_stored(start, step, at)
+                    if is_grouped:
+                        end = start + target.offset((*step[:-1], 0)) * word + target.units
+                        is_one = target.is_stored(nth, at, end)
 
-                    def put(step: Any = step, along: Any = along, at: Any = at) -> None:
-                        taken = near + self._far(target, step) // word + along
+                    def put(step: Any = step, row: Any = row, nth: Any = nth) -> None:
+                        taken = near + self._far(target, step) // word + first + nth
                         value = out[taken.below(self.words), :, :]
-                        y[at.below(target.total // word), 0, :, :] = value
+                        # Computed here: what is promised of a value holds where it is computed.
+                        y[(row + nth).below(target.total // word), 0, :, :] = value
 
                     where(is_one, put)
 
@@ -138,14 +143,27 @@ class WholeTile(WordTile):
         inside, start, phase = self.row(rows)
         for conditions, steps in traversal.grouped():
             # Ends of a row are no part of it: their distance along the row is another number.
-            end = minimum(number + steps[0][-1], 2 * (word - 1) - 1)
-            along, is_one = is_end(end, target.units, phase, target.touched, word)
-            is_in = both(holds(traversal, conditions, rows, number), is_one)
+            end = minimum(number + steps[0][-1], target.ends - 1)
+            is_in = holds(traversal, conditions, rows, number)
+            along: Any = None
+            if target.group == 1:
+                along, is_one = is_end(end, target.units, phase, target.touched, word)
+                is_in = both(is_in, is_one)
 
-            def store(steps: Sequence[Sequence[int]] = steps, along: Any = along) -> None:
+            def store(
+                steps: Sequence[Sequence[int]] = steps, along: Any = along, end: Any = end
+            ) -> None:
                 for step in steps:
-                    value = buffer[(inside + along + self._far(target, step)).below(self.units), :]
-                    far = target.offset((*step[:-1], 0)) * word
-                    flat[(start + along + far).below(target.total), :] = value
+                    row = start + target.offset((*step[:-1], 0)) * word
+                    is_one, unit = None, along
+                    if target.group > 1:
+                        unit, is_one = target.end_of_sectors(end, row, target.units)
+
+                    def put(step: Any = step, row: Any = row, unit: Any = unit) -> None:
+                        place = inside + unit + self._far(target, step)
+                        value = buffer[place.below(self.units), :]
+                        flat[(row + unit).below(target.total), :] = value
+
+                    where(is_one, put)
 
             where(is_in, store)
