@@ -22,8 +22,9 @@ from lego_mlir.runtime.cuda.timing import Graph, interleave
 _GRAPH_US = 2000.0
 """The least duration of a graph of launches, in microseconds."""
 
-_SET_BYTES = 1 << 28
-"""The bytes that sets of arguments have together, at least: more than every cache holds."""
+_SET_BYTES, _LEAST_SETS = 1 << 28, 3
+"""The bytes that sets of arguments have together, at least: more than every cache holds; and sets:
+of one, the cache may keep a part from launch to launch where loads have eviction priorities."""
 
 _CHECKED_ROWS = 512
 """Rows that are compared with the reference, at either end; all, where columns are added up."""
@@ -70,7 +71,7 @@ def _measure(
     case: RowsCase, files: dict[str, Path], rounds: int, peers: Sequence[str], torch: Any
 ) -> dict[str, Any]:
     generator = torch.Generator("cuda").manual_seed(case.columns)
-    sets = max(1, min(128, _SET_BYTES // case.bytes))
+    sets = max(_LEAST_SETS, min(128, _SET_BYTES // case.bytes))
     tensors = [_tensors(case, torch, generator) for _ in range(sets)]
     stream = torch.cuda.Stream()
     calls: dict[str, Callable[[int], Any]] = {}

@@ -73,7 +73,7 @@ class _Options(NamedTuple):
     pdl_ctas: int = 0
     stages: int = 0
     ctas_per_sm: int = 1
-    eviction: Literal["first", "last"] | None = None
+    eviction: Literal["last"] | None = None
 
 
 _SUM_WARPS = 8
@@ -225,7 +225,7 @@ def _row_kernel(problem: RowsProblem, config: RowsConfig, name: str, options: _O
     options = _of_config(options, config)._replace(
         pdl=most is not None,
         pdl_ctas=most or 0,
-        eviction="first" if problem.finish is None else "last",
+        eviction=None if problem.finish is None else "last",
     )
     return _made(body, name, problem.grid(ctas), config.warps, arguments, how, options)
 

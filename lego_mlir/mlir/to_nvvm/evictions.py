@@ -11,7 +11,7 @@ and so do its copies by cp.async; with "evict_first" loads have `L1::evict_first
 operation for either.
 
 On an H200 kernels that read and write large matrices once are fastest where what they read is
-evicted last, which is after what they write; those that only read, where it is evicted first.
+evicted last, which is after what they write.
 
 Source: PTX ISA 9.7.9.8 (ld), 9.7.9.16 (createpolicy), 9.7.9.25.3.1 (cp.async).
 """
