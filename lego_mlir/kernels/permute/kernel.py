@@ -17,8 +17,9 @@ from typing import Any
 
 from lego_mlir.algebra import OrderBy, RegP, Row, Skew
 from lego_mlir.frontend import Kernel, TensorType, block_id, kernel, shared, thread_id
+from lego_mlir.hardware.dtypes import ELEMENT_BYTES
 from lego_mlir.kernels.permute.config import CopyConfig, TileConfig
-from lego_mlir.kernels.permute.dependence import complete_tile, dependence
+from lego_mlir.kernels.permute.dependence import complete_tile, dependence, dependent_ctas
 from lego_mlir.kernels.permute.problem import (
     Mode,
     PermuteProblem,
@@ -107,6 +108,7 @@ def tiled_permutation(
         parameters={"a": a, "b": b},
         strict=True,
         pdl=dependence(tile_bytes),
+        pdl_ctas=dependent_ctas(tile_bytes),
     )(permute)
 
 
@@ -152,7 +154,7 @@ def copy_permutation(
         index = (*tile, *zeros, *thread, *zeros, 0, slice(None))
         b.view(target)[index] = a.view(source)[index]
 
-    copy.__name__ = name
+    copy.__name__, element_bytes = name, ELEMENT_BYTES[a.dtype]
     return kernel(
         grid=prod(grid),
         block=config.rows * config.columns,
@@ -160,4 +162,5 @@ def copy_permutation(
         parameters={"a": a, "b": b},
         strict=True,
         pdl=True,
+        pdl_ctas=dependent_ctas(config.rows * config.columns * config.width * element_bytes),
     )(copy)

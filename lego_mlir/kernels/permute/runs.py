@@ -32,7 +32,7 @@ from lego_mlir.frontend import (
     thread_id,
 )
 from lego_mlir.hardware.limits import BANK_BYTES, WARP_THREADS
-from lego_mlir.kernels.permute.dependence import complete_tile, dependence
+from lego_mlir.kernels.permute.dependence import complete_tile, dependence, dependent_ctas
 from lego_mlir.kernels.permute.problem import Mode, PermuteProblem, count_tiles
 from lego_mlir.kernels.permute.walks import Walk
 
@@ -269,6 +269,7 @@ def run_permutation(
         parameters={"a": a, "b": b},
         strict=True,
         pdl=dependence(tile_bytes),
+        pdl_ctas=dependent_ctas(tile_bytes),
     )(permute)
 
 

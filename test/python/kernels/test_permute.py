@@ -178,6 +178,14 @@ def test_the_next_launch_begins_when_tiles_are_in_shared_memory(variant: str) ->
         assert (dependents < barrier) == is_early
 
 
+@pytest.mark.parametrize(("shape", "most"), [((1024, 64, 4), 8192), ((64, 4096), 0)])
+def test_launches_of_many_tiny_ctas_are_not_dependent(shape: tuple[int, ...], most: int) -> None:
+    """They would begin one after the other."""
+    axes = (1, 0, *range(2, len(shape)))
+    (launch,) = permute(shape, axes, "i8", variant="vector").compile("sm_90a").launches
+    assert (launch.pdl, launch.pdl_ctas) == (True, most)
+
+
 def test_wrong_arguments_are_refused() -> None:
     with pytest.raises(LegoError, match=r"the axes \[0, 0\] are not a permutation"):
         permute((3, 4), (0, 0))

@@ -47,7 +47,7 @@ def corrected(estimates: Numbers, features: Features, correction: Correction | N
     if missing := set(correction.features) - set(features):
         raise LegoError(
             f"the card's correction has unknown features: {', '.join(sorted(missing))}",
-            hint="fit it anew: python -m bench calibrate --only corrections FILE...",
+            hint="fit it anew: python -m bench calibrate FILE --only corrections",
         )
     columns = [np.broadcast_to(features[name], estimates.shape) for name in correction.features]
     times: Numbers = estimates * np.exp(logarithms(np.stack(columns, 1), correction))

@@ -38,7 +38,7 @@ from lego_mlir.kernels.permute.by_squares.config import (
 from lego_mlir.kernels.permute.by_squares.tile import SquareTile
 from lego_mlir.kernels.permute.by_words.config import tiled_modes
 from lego_mlir.kernels.permute.conditions import where
-from lego_mlir.kernels.permute.dependence import complete_tile, dependence
+from lego_mlir.kernels.permute.dependence import complete_tile, dependence, dependent_ctas
 from lego_mlir.kernels.permute.problem import PermuteProblem
 from lego_mlir.kernels.permute.runs import raster_order
 
@@ -112,4 +112,5 @@ def square_permutation(
         parameters={"a": a, "b": b},
         ctas_per_sm=resident(problem, config),
         pdl=dependence(tile_bytes),
+        pdl_ctas=dependent_ctas(tile_bytes),
     )(permute)

@@ -46,7 +46,7 @@ from lego_mlir.kernels.permute.by_words.last_tile import LastTile
 from lego_mlir.kernels.permute.by_words.row_side import RowSide
 from lego_mlir.kernels.permute.by_words.tiled_mode import TiledMode
 from lego_mlir.kernels.permute.by_words.whole_tile import WholeTile
-from lego_mlir.kernels.permute.dependence import complete_tile, dependence
+from lego_mlir.kernels.permute.dependence import complete_tile, dependence, dependent_ctas
 from lego_mlir.kernels.permute.problem import PermuteProblem
 from lego_mlir.kernels.permute.runs import raster_order
 
@@ -142,6 +142,7 @@ def word_permutation(
         parameters={"a": a, "b": b},
         ctas_per_sm=resident(problem, config, unit_bytes),
         pdl=dependence(tile_bytes),
+        pdl_ctas=dependent_ctas(tile_bytes),
     )(permute)
 
 
