@@ -359,8 +359,8 @@ def kernel(
             two. Which products are depends on the code that is made.
         eviction: when the L2 cache is to evict what vector loads bring, of tensors that are much
             larger than it and are read once: `last` where the kernel writes as much, so that what
-            it writes leaves first; `first` where it only reads. On targets before sm_80 it says
-            nothing.
+            it writes leaves first; `first` to leave the cache to others. On targets before sm_80
+            it says nothing.
 
     Raises:
         LegoError: a size is no positive integer, or `params` is wrong.

@@ -15,7 +15,7 @@ from lego_mlir.kernels.public import public
 
 _HELD, _NORMALIZED = 16, 32
 """Elements of the queries that a thread holds, and where heads are normalized: there fewer threads
-wait for one another (measured on an H200, bench/results/rows.jsonl)."""
+wait for one another (measured on an H200, bench/results/rows_sweep.jsonl)."""
 
 _MOST_WARPS = 8
 

@@ -6,6 +6,7 @@ operations take longer to load than a kernel to compile.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from lego_mlir.mlir.bindings import ir
@@ -16,6 +17,36 @@ def make(name: str, kind: Any, *operands: Any, **attributes: Any) -> Any:
     return ir.Operation.create(
         name, results=[kind], operands=list(operands), attributes=attributes
     ).results[0]
+
+
+def assembly(
+    text: str,
+    constraints: str,
+    operands: Sequence[Any],
+    kind: Any = None,
+    *,
+    has_effects: bool | None = None,
+) -> Any:
+    """Build inline PTX; return its result, if it has one.
+
+    Args:
+        text: the instructions.
+        constraints: of the result and the operands, as LLVM writes them.
+        operands: what the instructions take.
+        kind: the type of the result; `None` if there is none.
+        has_effects: whether they do more than compute; by default if they have no result.
+    """
+    attributes = {
+        "asm_string": ir.StringAttr.get(text),
+        "constraints": ir.StringAttr.get(constraints),
+    }
+    if kind is None if has_effects is None else has_effects:
+        attributes["has_side_effects"] = ir.UnitAttr.get()
+    results = [] if kind is None else [kind]
+    op = ir.Operation.create(
+        "llvm.inline_asm", results=results, operands=list(operands), attributes=attributes
+    )
+    return None if kind is None else op.results[0]
 
 
 def constant(kind: Any, number: int) -> Any:

@@ -26,7 +26,7 @@ from lego_mlir.hardware.targets import Target
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.context import Source
-from lego_mlir.mlir.emit.operations import make
+from lego_mlir.mlir.emit.operations import assembly, make
 from lego_mlir.mlir.modules import Functions, launches_in
 
 LAST, FIRST = "evict_last", "evict_first"
@@ -140,7 +140,8 @@ class _Kernel:
             target, width = f"{{{listed}}}", f".v{words}"
             kind = ir.Type.parse(f"!llvm.struct<({', '.join(['i32'] * words)})>")
         text = f"ld.global.{hint}{width}.b32 {target}, [${words}]{policy};"
-        found = _assembly(text, ",".join(constraints), kind, operands)
+        # A load without effects could move before a wait for the launch that writes the memory.
+        found = assembly(text, ",".join(constraints), operands, kind, has_effects=True)
         vector = ir.VectorType.get([words], i32)
         whole = make("llvm.mlir.undef", vector)
         for k in range(words):
@@ -159,14 +160,14 @@ class _Kernel:
         constraints = ["l", "l", *["r"] * (len(operands) - 3), "l"]
         count = ", $2" if len(operands) > 3 else ""
         text = _COPY.format(cache=cache, size=size, count=count, policy=len(operands) - 1)
-        _assembly(text, ",".join(constraints), None, operands)
+        assembly(text, ",".join(constraints), operands)
 
     def _of_last(self) -> Any:
         """Return the policy of evicting last, which is made once."""
         if self._policy is None:
             with ir.InsertionPoint.at_block_begin(self._block), ir.Location.current:
                 i64 = ir.IntegerType.get_signless(64)
-                self._policy = _assembly(_POLICY, "=l", i64, [], has_effects=False)
+                self._policy = assembly(_POLICY, "=l", [], i64)
         return self._policy
 
 
@@ -182,22 +183,3 @@ def _words_of(op: Any) -> int:
 
 def _position(k: int) -> Any:
     return ir.DenseI64ArrayAttr.get([k])
-
-
-def _assembly(
-    text: str, constraints: str, kind: Any, operands: Sequence[Any], *, has_effects: bool = True
-) -> Any:
-    """Build inline PTX, of a result of type `kind` or none; return the result."""
-    attributes = {
-        "asm_string": ir.StringAttr.get(text),
-        "constraints": ir.StringAttr.get(constraints),
-    }
-    if has_effects:  # a load could move before a wait for the launch that writes the memory
-        attributes["has_side_effects"] = ir.UnitAttr.get()
-    op = ir.Operation.create(
-        "llvm.inline_asm",
-        results=[] if kind is None else [kind],
-        operands=list(operands),
-        attributes=attributes,
-    )
-    return None if kind is None else op.results[0]

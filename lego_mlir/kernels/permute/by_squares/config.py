@@ -126,6 +126,24 @@ def storing_ends(target: RowSide, most: int) -> Traversal | None:
     return target.traversal(target.ends, most, period=target.period)
 
 
+def walks_of(
+    problem: PermuteProblem, config: SquareConfig
+) -> tuple[RowSide, RowSide, Traversal, Traversal]:
+    """Return the tile in input and output, and how threads go over either.
+
+    Args:
+        problem: the permutation of units.
+        config: its tile, one that threads can go over.
+    """
+    sides = sides_of(problem, config.tile, config.square, config.sector, config.group)
+    assert sides is not None
+    source, target = sides
+    reading, writing = loading(source, target, config.threads), storing(target, config.threads)
+    assert reading is not None
+    assert writing is not None
+    return source, target, reading, writing
+
+
 def resident(problem: PermuteProblem, config: SquareConfig) -> int:
     """Return for how many CTAs a multiprocessor has room: what the kernel asks registers for.
 
@@ -135,12 +153,7 @@ def resident(problem: PermuteProblem, config: SquareConfig) -> int:
         problem: the permutation of units.
         config: its tile.
     """
-    sides = sides_of(problem, config.tile, config.square, config.sector, config.group)
-    assert sides is not None
-    source, target = sides
-    reading, writing = loading(source, target, config.threads), storing(target, config.threads)
-    assert reading is not None
-    assert writing is not None
+    source, target, reading, writing = walks_of(problem, config)
     loaded = len(reading.steps) * config.square * max(BANK_BYTES, config.unit_bytes) / BANK_BYTES
     registers = 22.5 + 0.76 * loaded + 0.2 * (len(writing.steps) + config.square)
     registers += (0.0 if source.is_aligned else 12.0) + (0.0 if target.is_aligned else 4.7)

@@ -9,13 +9,11 @@ from lego_mlir.hardware.limits import BANK_BYTES, BANK_LINE_BYTES, WARP_THREADS
 from lego_mlir.kernels.permute.accesses import OF_SQUARES, Accesses
 from lego_mlir.kernels.permute.by_squares.config import (
     SquareConfig,
-    loading,
     pitches_of,
     resident,
     rows_of,
-    sides_of,
-    storing,
     storing_ends,
+    walks_of,
 )
 from lego_mlir.kernels.permute.by_words.config import tiled_modes
 from lego_mlir.kernels.permute.by_words.row_side import RowSide
@@ -44,12 +42,7 @@ def count_squares(problem: PermuteProblem, config: SquareConfig) -> Accesses:
         problem: the permutation of units.
         config: its tile.
     """
-    sides = sides_of(problem, config.tile, config.square, config.sector, config.group)
-    assert sides is not None
-    source, target = sides
-    reading, writing = loading(source, target, config.threads), storing(target, config.threads)
-    assert reading is not None
-    assert writing is not None
+    source, target, reading, writing = walks_of(problem, config)
     modes = tiled_modes(problem, config.tile, config.sector)
     rows = reading.requests * config.square
     loads, takes = (

@@ -28,12 +28,10 @@ from lego_mlir.algebra import OrderBy, RegP, Row
 from lego_mlir.frontend import Kernel, TensorType
 from lego_mlir.kernels.permute.by_squares.config import (
     SquareConfig,
-    loading,
     pitches_of,
     resident,
-    sides_of,
-    storing,
     storing_ends,
+    walks_of,
 )
 from lego_mlir.kernels.permute.by_squares.tile import SquareTile
 from lego_mlir.kernels.permute.by_words.config import tiled_modes
@@ -61,12 +59,7 @@ def square_permutation(
         b: type of the output.
         reference: name of the reference that the result is compared with.
     """
-    sides = sides_of(problem, config.tile, config.square, config.sector, config.group)
-    assert sides is not None
-    source, target = sides
-    reading, writing = loading(source, target, config.threads), storing(target, config.threads)
-    assert reading is not None
-    assert writing is not None
+    source, target, reading, writing = walks_of(problem, config)
     has_ends = config.square > 1 and not target.is_aligned
     ends = storing_ends(target, config.threads) if has_ends else None
     modes = tiled_modes(problem, config.tile, config.sector)

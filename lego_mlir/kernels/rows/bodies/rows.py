@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from lego_mlir import frontend as lg
-from lego_mlir.kernels.rows import problem as words
 from lego_mlir.kernels.rows.bodies.piece import Piece, Values, divided, row_length
 from lego_mlir.kernels.rows.bodies.statistics import (
     across_halves,
@@ -25,7 +24,7 @@ from lego_mlir.kernels.rows.bodies.statistics import (
     reduced_together,
 )
 from lego_mlir.kernels.rows.config import RowsConfig
-from lego_mlir.kernels.rows.problem import RowsProblem, Stat, factor_of, terms_of
+from lego_mlir.kernels.rows.problem import COLUMNS, RowsProblem, Stat, factor_of, terms_of
 
 
 def whole_rows(problem: RowsProblem, config: RowsConfig, tensors: Mapping[str, Any]) -> None:
@@ -118,7 +117,7 @@ def finish_pieces(
     for together in problem.passes_of(equal=elements > 0):
         chosen = {name: problem.stats[name] for name in together}
         by_halves = elements > 0 and problem.is_of_halves(together)
-        lanes: Values = {words.COLUMNS: elements} if by_halves else {}
+        lanes: Values = {COLUMNS: elements} if by_halves else {}
         for name in together:
             alone = {name: Stat(chosen[name].map, chosen[name].op)}
             own = identities(alone, config.shape)

@@ -16,7 +16,7 @@ from typing import Any
 
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.mlir.bindings import arith, ir, vector
-from lego_mlir.mlir.emit.operations import make
+from lego_mlir.mlir.emit.operations import assembly, make
 from lego_mlir.mlir.lowering.parts_access.lanes import grouped, lanes_of
 from lego_mlir.mlir.lowering.parts_access.plan import PartsMemory, Plan, bytes_of
 
@@ -66,7 +66,7 @@ def send(
 def arrive(barrier: Any, cta: Any, slot: Any | None = None) -> None:
     """Build an arrival at the mbarrier of another CTA; arguments as `send`."""
     signal = _in_cta(_beyond(_address(barrier), slot, _MBARRIER_BYTES), cta)
-    _asm("mbarrier.arrive.shared::cluster.b64 _, [$0];", "r,~{memory}", [signal])
+    assembly("mbarrier.arrive.shared::cluster.b64 _, [$0];", "r,~{memory}", [signal])
 
 
 def _store(target: Any, words: Sequence[Any], signal: Any, size: int) -> None:
@@ -76,7 +76,7 @@ def _store(target: Any, words: Sequence[Any], signal: Any, size: int) -> None:
     names = [f"${k + 1}" for k in range(len(words))]
     vector_ = f".v{len(words)}" if len(words) > 1 else ""
     value = "{" + ", ".join(names) + "}" if len(words) > 1 else names[0]
-    _asm(
+    assembly(
         f"st.async.weak.shared::cluster.mbarrier::complete_tx::bytes{vector_}.b{8 * size} "
         f"[$0], {value}, [${len(words) + 1}];",
         ",".join(["r", *([_REGISTERS[size]] * len(words)), "r", "~{memory}"]),
@@ -112,21 +112,4 @@ def _beyond(start: Any, count: Any | None, size: int) -> Any:
 
 def _in_cta(address: Any, cta: Any) -> Any:
     """Build the same address in another CTA of the cluster."""
-    return _asm("mapa.shared::cluster.u32 $0, $1, $2;", "=r,r,r", [address, cta], address.type)
-
-
-def _asm(text: str, constraints: str, operands: Sequence[Any], kind: Any = None) -> Any:
-    """Build instructions of PTX; with a result they compute and nothing else."""
-    attributes = {
-        "asm_string": ir.StringAttr.get(text),
-        "constraints": ir.StringAttr.get(constraints),
-    }
-    if kind is None:
-        attributes["has_side_effects"] = ir.UnitAttr.get()
-    op = ir.Operation.create(
-        "llvm.inline_asm",
-        results=[] if kind is None else [kind],
-        operands=list(operands),
-        attributes=attributes,
-    )
-    return None if kind is None else op.result
+    return assembly("mapa.shared::cluster.u32 $0, $1, $2;", "=r,r,r", [address, cta], address.type)
