@@ -34,6 +34,9 @@ from lego_mlir.runtime.cuda.timing import Call, Graph, interleave
 _PAST_L2 = 240 << 20
 """Bytes that the launches of a graph touch at least."""
 
+_LEAST_SETS = 3
+"""Sets of tensors at least: with one, a priority in the L2 cache would keep part of it there."""
+
 
 def run(
     folder: Path, only: Sequence[str], output: Path | None, rounds: int, compiled: int = 0
@@ -108,7 +111,7 @@ class _Sets:
         """Allocate the sets, with random inputs."""
         half = stride_of(case.moved // 2)  # what a copy of the same bytes reads
         sizes = [sum(stride_of(t.size) for t in part) for part in (case.inputs, case.outputs)]
-        count = max(1, -(-_PAST_L2 // case.moved))
+        count = max(_LEAST_SETS, -(-_PAST_L2 // case.moved))
         shape = (count, max(half, *sizes))
         sources, targets = (torch.empty(shape, dtype=torch.uint8, device="cuda") for _ in range(2))
         sources.view(torch.int64).random_()

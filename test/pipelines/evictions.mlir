@@ -1,4 +1,4 @@
-// evictions.mlir: vectors that are loaded of a kernel's arguments get the launch's priority.
+// evictions.mlir: what is loaded of a kernel's arguments gets the launch's priority.
 // RUN: %legoc %s --emit=ptx | FileCheck %s
 // RUN: sed -e 's/evict_last/evict_first/' %s > %t.mlir
 // RUN: %legoc %t.mlir --emit=ptx | FileCheck %s --check-prefix=FIRST
@@ -9,19 +9,28 @@
 // CHECK: createpolicy.fractional.L2::evict_last.b64 %[[P:.*]], 1.0;
 // CHECK: ld.global.L2::cache_hint.v4.b32 {{.*}}, %[[P]];
 // CHECK: ld.global.L2::cache_hint.v2.b32 {{.*}}, %[[P]];
-// CHECK: ld.global.b32
+// CHECK: ld.global.L2::cache_hint.b32 {{.*}}, %[[P]];
+// CHECK: ld.global.L2::cache_hint.b16 {{.*}}, %[[P]];
+// CHECK: ld.global.L2::cache_hint.b8 {{.*}}, %[[P]];
+// CHECK: ld.global.L2::cache_hint.v2.b32 {{.*}}, %[[P]];
+// CHECK-NOT: ld.global.b
 
 // FIRST-NOT: createpolicy
 // FIRST: ld.global.L1::evict_first.v4.b32
 // FIRST: ld.global.L1::evict_first.v2.b32
-// FIRST: ld.global.b32
+// FIRST: ld.global.L1::evict_first.b32
+// FIRST: ld.global.L1::evict_first.b16
+// FIRST: ld.global.L1::evict_first.b8
+// FIRST: ld.global.L1::evict_first.v2.b32
+// FIRST-NOT: ld.global.b
 
 // OLD-NOT: cache_hint
 // OLD: ret;
 
 // WRONG: 'lego.eviction' is 'evict_last' or 'evict_first', not "never"
 module {
-  func.func @load(%a: memref<256xf32>, %b: memref<256xbf16>, %c: memref<256xf32>) {
+  func.func @load(%a: memref<256xf32>, %b: memref<256xbf16>, %c: memref<256xf32>,
+                  %d: memref<256xi8>, %e: memref<256xf64>) {
     %c1 = arith.constant 1 : index
     %c4 = arith.constant 4 : index
     %c32 = arith.constant 32 : index
@@ -31,6 +40,12 @@ module {
       %x = vector.load %a[%four] {alignment = 16 : i64} : memref<256xf32>, vector<4xf32>
       %y = vector.load %b[%four] {alignment = 8 : i64} : memref<256xbf16>, vector<4xbf16>
       %z = memref.load %a[%tx] : memref<256xf32>
+      %h = memref.load %b[%tx] : memref<256xbf16>
+      %i = memref.load %d[%tx] : memref<256xi8>
+      %f = memref.load %e[%tx] : memref<256xf64>
+      memref.store %h, %b[%c1] : memref<256xbf16>
+      memref.store %i, %d[%c1] : memref<256xi8>
+      memref.store %f, %e[%c1] : memref<256xf64>
       %w = arith.extf %y : vector<4xbf16> to vector<4xf32>
       %s = arith.addf %x, %w : vector<4xf32>
       %v = vector.broadcast %z : f32 to vector<4xf32>

@@ -357,7 +357,7 @@ def kernel(
             grid and `lg.block_id()` count CTAs. `lg.reduce_scatter` adds up what they hold.
         contract: let products be added before they are rounded: one instruction, `fma`, instead of
             two. Which products are depends on the code that is made.
-        eviction: when the L2 cache is to evict what vector loads bring, of tensors that are much
+        eviction: when the L2 cache is to evict what loads bring, of tensors that are much
             larger than it and are read once: `last` where the kernel writes as much, so that what
             it writes leaves first; `first` to leave the cache to others. On targets before sm_80
             it says nothing.

@@ -108,6 +108,7 @@ def kernel_by_words(
         parameters=kinds,
         explanation=lambda: text,
         ctas_per_sm=_CTAS,
+        eviction="last",
         pdl=True,
     )(move)
 

@@ -88,5 +88,6 @@ def _permuted(
         warps=WARPS,
         parameters={"x": x, "y": y},
         explanation=lambda: f"{how}, in tiles of {' by '.join(map(str, tile))}",
+        eviction="last",
         pdl="wait",
     )(cast)

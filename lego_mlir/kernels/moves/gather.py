@@ -68,6 +68,7 @@ def gather_rows(
         warps=WARPS,
         parameters={"x": x, "at": at, "y": y},
         explanation=lambda: f"{height} rows by {width} columns a CTA",
+        eviction="last",
         pdl=True,
     )(gather_rows)
 

@@ -124,6 +124,7 @@ def _made(
         warps=WARPS,
         parameters=parameters,
         explanation=lambda: explanation,
+        eviction="last",
         pdl=True,
     )(body)
 

@@ -107,6 +107,7 @@ def tiled_permutation(
         reference=reference,
         parameters={"a": a, "b": b},
         strict=True,
+        eviction="last",
         pdl=dependence(tile_bytes),
         pdl_ctas=dependent_ctas(tile_bytes),
     )(permute)
@@ -161,6 +162,7 @@ def copy_permutation(
         reference=reference,
         parameters={"a": a, "b": b},
         strict=True,
+        eviction="last",
         pdl=True,
         pdl_ctas=dependent_ctas(config.rows * config.columns * config.width * element_bytes),
     )(copy)

@@ -268,6 +268,7 @@ def run_permutation(
         reference=reference,
         parameters={"a": a, "b": b},
         strict=True,
+        eviction="last",
         pdl=dependence(tile_bytes),
         pdl_ctas=dependent_ctas(tile_bytes),
     )(permute)

@@ -118,6 +118,7 @@ def _made(
         warps=warps,
         parameters=parameters,
         in_place=in_place,
+        eviction="last",
         pdl=True,
         explanation=lambda: f"1 token a CTA; {warps} warps",
     )(body)

@@ -35,8 +35,8 @@ _CAPABILITY = (8, 0)
 """The least compute capability with cache policies."""
 
 _BITS = {"f64": 64, "i64": 64, "f32": 32, "i32": 32, "f16": 16, "bf16": 16, "i16": 16, "i8": 8}
-_WORDS = (1, 2, 4)
-"""How many words of 4 bytes a load may have."""
+_BYTES = (1, 2, 4, 8, 16)
+"""The bytes that a load may have."""
 
 _POLICY = "createpolicy.fractional.L2::evict_last.b64 $0, 1.0;"
 _COPY = "cp.async.{cache}.shared.global.L2::cache_hint [$0], [$1], {size}{count}, ${policy};"
@@ -104,10 +104,10 @@ class _Kernel:
     def rewrite(self) -> None:
         """Rewrite the loads and copies of the kernel's arguments."""
         for op in self._inside.get("llvm.load", ()):
-            words = _words_of(op)
-            if words and self._is_argument(op.operands[0]):
+            size = _bytes_of(op)
+            if size and self._is_argument(op.operands[0]):
                 with ir.InsertionPoint(op), op.location:
-                    op.results[0].replace_all_uses_with(self._load(op, words))
+                    op.results[0].replace_all_uses_with(self._load(op, size))
                 op.erase()
         if self._priority == LAST:
             for op in self._inside.get("nvvm.cp.async.shared.global", ()):
@@ -123,33 +123,34 @@ class _Kernel:
             pointer = pointer.owner.operands[0]
         return bool(pointer.owner == self._block)
 
-    def _load(self, op: Any, words: int) -> Any:
-        """Build the load of an operation's vector, of so many words."""
+    def _load(self, op: Any, size: int) -> Any:
+        """Build the load of an operation's result, of so many bytes."""
         pointer = ir.Type.parse("!llvm.ptr<1>")
         address = make("llvm.addrspacecast", pointer, op.operands[0])
-        i32 = ir.IntegerType.get_signless(32)
-        operands, constraints = [address], ["=r"] * words + ["l"]
+        bits, count = min(32, 8 * size), max(1, size // 4)
+        # The least registers of inline PTX have two bytes.
+        register = ir.IntegerType.get_signless(max(16, bits))
+        operands = [address]
+        constraints = ["=h" if bits < 32 else "=r"] * count + ["l"]
         hint, policy = "L1::evict_first", ""
         if self._priority == LAST:
-            hint, policy = "L2::cache_hint", f", ${words + 1}"
+            hint, policy = "L2::cache_hint", f", ${count + 1}"
             operands.append(self._of_last())
             constraints.append("l")
-        listed = ", ".join(f"${k}" for k in range(words))
-        target, kind, width = listed, i32, ""
-        if words > 1:
-            target, width = f"{{{listed}}}", f".v{words}"
-            kind = ir.Type.parse(f"!llvm.struct<({', '.join(['i32'] * words)})>")
-        text = f"ld.global.{hint}{width}.b32 {target}, [${words}]{policy};"
+        listed = ", ".join(f"${k}" for k in range(count))
+        target, kind, width = listed, register, ""
+        if count > 1:
+            target, width = f"{{{listed}}}", f".v{count}"
+            kind = ir.Type.parse(f"!llvm.struct<({', '.join(['i32'] * count)})>")
+        text = f"ld.global.{hint}{width}.b{bits} {target}, [${count}]{policy};"
         # A load without effects could move before a wait for the launch that writes the memory.
-        found = assembly(text, ",".join(constraints), operands, kind, has_effects=True)
-        vector = ir.VectorType.get([words], i32)
-        whole = make("llvm.mlir.undef", vector)
-        for k in range(words):
-            word = found
-            if words > 1:
-                word = make("llvm.extractvalue", i32, found, position=_position(k))
-            at = make("llvm.mlir.constant", i32, value=ir.IntegerAttr.get(i32, k))
-            whole = make("llvm.insertelement", vector, whole, word, at)
+        whole = assembly(text, ",".join(constraints), operands, kind, has_effects=True)
+        if count > 1:
+            whole = _vector_of(whole, count)
+        elif bits < 16:
+            whole = make("llvm.trunc", ir.IntegerType.get_signless(bits), whole)
+        if whole.type == op.results[0].type:
+            return whole
         return make("llvm.bitcast", op.results[0].type, whole)
 
     def _copy(self, op: Any) -> None:
@@ -171,14 +172,30 @@ class _Kernel:
         return self._policy
 
 
-def _words_of(op: Any) -> int:
-    """Return how many words a load has that is one of them; 0 for any other."""
+def _bytes_of(op: Any) -> int:
+    """Return the bytes of a load, if it is one instruction that may have a priority; 0 if not."""
+    attributes = op.attributes
+    if "volatile_" in attributes or ir.IntegerAttr(attributes["ordering"]).value:
+        return 0  # other threads write the memory meanwhile
     kind = op.results[0].type
-    if not isinstance(kind, ir.VectorType) or "alignment" not in op.attributes:
-        return 0
-    size = kind.shape[0] * _BITS.get(str(kind.element_type), 0) // 8
-    is_aligned = ir.IntegerAttr(op.attributes["alignment"]).value >= size
-    return size // 4 if is_aligned and size % 4 == 0 and size // 4 in _WORDS else 0
+    is_vector = isinstance(kind, ir.VectorType)
+    count, element = (int(kind.shape[0]), kind.element_type) if is_vector else (1, kind)
+    size = count * _BITS.get(str(element), 0) // 8
+    alignment = 0 if is_vector else size
+    if "alignment" in attributes:
+        alignment = ir.IntegerAttr(attributes["alignment"]).value
+    return size if size in _BYTES and alignment >= size else 0
+
+
+def _vector_of(words: Any, count: int) -> Any:
+    """Build the vector of the words of a structure."""
+    i32 = ir.IntegerType.get_signless(32)
+    vector = make("llvm.mlir.undef", ir.VectorType.get([count], i32))
+    for k in range(count):
+        word = make("llvm.extractvalue", i32, words, position=_position(k))
+        at = make("llvm.mlir.constant", i32, value=ir.IntegerAttr.get(i32, k))
+        vector = make("llvm.insertelement", vector.type, vector, word, at)
+    return vector
 
 
 def _position(k: int) -> Any:

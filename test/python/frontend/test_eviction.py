@@ -12,7 +12,12 @@ import lego_mlir as lg
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.kernels import RowsConfig, softmax
 
-DTYPES = {"f32": np.float32, "bf16": ml_dtypes.bfloat16}
+DTYPES = {
+    "f64": np.float64,
+    "f32": np.float32,
+    "bf16": ml_dtypes.bfloat16,
+    "f16": np.float16,
+}
 
 
 def doubled(eviction: Any, dtype: str, columns: int) -> Any:
@@ -31,7 +36,7 @@ def doubled(eviction: Any, dtype: str, columns: int) -> Any:
 @pytest.mark.parametrize(
     ("eviction", "hint"), [("last", "L2::cache_hint"), ("first", "L1::evict_first"), (None, "")]
 )
-def test_vectors_are_loaded_with_the_priority(
+def test_tensors_are_loaded_with_the_priority(
     eviction: Any, hint: str, dtype: str, columns: int
 ) -> None:
     kernel = doubled(eviction, dtype, columns)
@@ -40,11 +45,11 @@ def test_vectors_are_loaded_with_the_priority(
     kernel(x, y, device="sim")
     assert (y == x * 2).all()
     text = kernel.compile("sm_90a").ptx
-    width = columns // 32 * x.itemsize
-    if hint and columns % 32 == 0 and width >= 4 and columns > 32:
+    if hint:
         assert f"ld.global.{hint}" in text
+        assert "ld.global.b" not in text
         assert ("createpolicy.fractional.L2::evict_last" in text) == (eviction == "last")
-    if not hint:
+    else:
         assert "::evict" not in text
         assert "cache_hint" not in text
 

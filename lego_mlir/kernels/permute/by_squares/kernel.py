@@ -104,6 +104,7 @@ def square_permutation(
         reference=reference,
         parameters={"a": a, "b": b},
         ctas_per_sm=resident(problem, config),
+        eviction="last",
         pdl=dependence(tile_bytes),
         pdl_ctas=dependent_ctas(tile_bytes),
     )(permute)

@@ -141,6 +141,7 @@ def word_permutation(
         reference=reference,
         parameters={"a": a, "b": b},
         ctas_per_sm=resident(problem, config, unit_bytes),
+        eviction="last",
         pdl=dependence(tile_bytes),
         pdl_ctas=dependent_ctas(tile_bytes),
     )(permute)
