@@ -22,9 +22,9 @@ from lego_mlir.mlir.lowering import atomics
 from lego_mlir.mlir.lowering.buffers import align_shared
 from lego_mlir.mlir.modules import functions_in, merge_gpu_modules, operations_in
 from lego_mlir.mlir.to_nvvm.bf16_extensions import extend_by_words, has_words
+from lego_mlir.mlir.to_nvvm.cache_hints import check_cache_hints, set_cache_hints
 from lego_mlir.mlir.to_nvvm.contractions import contract_products
 from lego_mlir.mlir.to_nvvm.divisions import DIVISIONS, divide_by_approximation, is_exact
-from lego_mlir.mlir.to_nvvm.evictions import check_evictions, set_evictions
 from lego_mlir.mlir.to_nvvm.fp8_casts import lower_short_floats
 from lego_mlir.mlir.to_nvvm.integer_divisions import guard_divisions
 from lego_mlir.mlir.to_nvvm.lower_reduce import lower_reductions
@@ -74,7 +74,7 @@ def lower_to_nvvm(
     check_types(operations, source)
     check_instructions(operations, target, source)
     check_occupancy(operations, source)
-    check_evictions(operations, source)
+    check_cache_hints(operations, source)
     width = index_bitwidth(module, operations)
     of_launches = launch_attributes(operations)
     exact = exact or is_exact(module, source)
@@ -107,5 +107,5 @@ def lower_to_nvvm(
         align_shared(module)
         functions = functions_in(module)
         set_kernel_attributes(module, functions, of_launches)
-        set_evictions(module, functions, of_launches, target)
+        set_cache_hints(module, functions, of_launches, target)
         fit_shared(module, functions, memory, source)

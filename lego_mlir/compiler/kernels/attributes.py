@@ -15,16 +15,19 @@ from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.modules import Functions, launches_in, named_attributes
 
 _ANNOTATION = "llvm.loop_annotation"
+_OF_LAUNCHES = (
+    dialect.CLUSTER,
+    dialect.CTAS_PER_SM,
+    dialect.PDL,
+    dialect.EVICTION,
+    dialect.PREFETCH,
+)
 
 
 def launch_attributes(operations: Sequence[Any]) -> list[dict[str, Any]]:
     """Return the attributes of each launch, before the kernels are outlined."""
     return [
-        {
-            name: a
-            for name, a in named_attributes(op).items()
-            if name in (dialect.CLUSTER, dialect.CTAS_PER_SM, dialect.PDL, dialect.EVICTION)
-        }
+        {name: a for name, a in named_attributes(op).items() if name in _OF_LAUNCHES}
         for op in operations
         if op.name in ("gpu.launch", "gpu.launch_func")
     ]

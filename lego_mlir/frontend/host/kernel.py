@@ -27,6 +27,7 @@ from lego_mlir.frontend.host.parameters import (
     checked_multiple,
     checked_params,
     checked_pdl,
+    checked_prefetch,
     cluster_size,
     cta_size,
     occupancy,
@@ -73,6 +74,7 @@ class Kernel(HostFunction):
         pdl_ctas: the CTAs of a launch up to which it may; 0 for any number.
         contract: whether products may be added before they are rounded.
         eviction: when the cache evicts what the kernel loads, `None` for no preference.
+        prefetch: bytes that its loads bring into the L2 cache, `None` for what they load.
     """
 
     def __init__(
@@ -97,6 +99,7 @@ class Kernel(HostFunction):
         own_programs: bool = False,
         contract: bool = False,
         eviction: Literal["first", "last"] | None = None,
+        prefetch: Literal[64, 128, 256] | None = None,
     ) -> None:
         if not isinstance(function, FunctionType):
             raise LegoError(
@@ -116,6 +119,7 @@ class Kernel(HostFunction):
         self.explanation = explanation
         self.contract = contract
         self.eviction = checked_eviction(eviction, name)
+        self.prefetch = checked_prefetch(prefetch, name)
         self.pdl, self.pdl_ctas = pdl, checked_pdl(pdl, pdl_ctas, name)
         self.__doc__ = function.__doc__
         self.__wrapped__ = function
@@ -212,8 +216,8 @@ class Kernel(HostFunction):
         grid = tuple(map(str, self.grid))
         cluster = self.cluster, self.own_programs
         size = grid, cluster, self.block, self.warps, self.tile_multiple
-        how = self.ctas_per_sm, self.contract, self.eviction, self.pdl, self.pdl_ctas
-        launch = *size, *how, self.schedule, script, self.params
+        how = self.ctas_per_sm, self.contract, self.pdl, self.pdl_ctas
+        launch = *size, *how, self.eviction, self.prefetch, self.schedule, script, self.params
         return self.name, launch, dict(self.parameters()), self.__wrapped__
 
     def _options(self, options: Options) -> Options:
@@ -317,6 +321,7 @@ def kernel(
     own_programs: bool = False,
     contract: bool = False,
     eviction: Literal["first", "last"] | None = None,
+    prefetch: Literal[64, 128, 256] | None = None,
 ) -> Callable[[Callable[..., Any]], Kernel]:
     """Make a function a kernel.
 
@@ -361,6 +366,9 @@ def kernel(
             larger than it and are read once: `last` where the kernel writes as much, so that what
             it writes leaves first; `first` to leave the cache to others. On targets before sm_80
             it says nothing.
+        prefetch: bytes that a load brings from device memory into the L2 cache, of which it needs
+            only some: 64, 128 or 256, aligned. For kernels that read whole tensors in short pieces
+            that the cache meets one after another. On targets before sm_80 it says nothing.
 
     Raises:
         LegoError: a size is no positive integer, or `params` is wrong.
@@ -386,4 +394,5 @@ def kernel(
         own_programs,
         contract,
         eviction,
+        prefetch,
     )

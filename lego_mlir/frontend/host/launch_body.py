@@ -56,6 +56,7 @@ def launch_operation(kernel: Kernel, grid: Grid, trace: Trace, location: Locatio
     for name, count in (
         (dialect.CLUSTER, kernel.cluster),
         (dialect.CTAS_PER_SM, kernel.ctas_per_sm),
+        (dialect.PREFETCH, kernel.prefetch or 1),
     ):
         if count > 1:
             op.attributes[name] = ir.IntegerAttr.get(i64, count)

@@ -154,6 +154,20 @@ def checked_eviction(eviction: Any, name: str) -> Any:
     return eviction
 
 
+def checked_prefetch(prefetch: Any, name: str) -> Any:
+    """Return how many bytes a kernel's loads bring into the L2 cache.
+
+    Raises:
+        LegoError: it is no such number, nor `None`.
+    """
+    if prefetch is not None and (type(prefetch) is not int or prefetch not in (64, 128, 256)):
+        raise LegoError(
+            f"kernel '{name}': prefetch is 64, 128 or 256 bytes, not {prefetch!r}",
+            hint="@lg.kernel(..., prefetch=128)",
+        )
+    return prefetch
+
+
 def traced_argument(name: str, value: Any, kind: Parameter, trace: Trace) -> Any:
     """Return what the kernel function gets for a parameter."""
     match kind:

@@ -27,6 +27,7 @@ from lego_mlir import frontend as lg
 from lego_mlir.algebra import OrderBy, Row
 from lego_mlir.hardware.limits import MAX_ACCESS_BYTES
 from lego_mlir.index.functions import maximum, minimum
+from lego_mlir.kernels.cache_hints import eviction_of, tensor_bytes
 from lego_mlir.kernels.moves.accesses import Arrays, of_piece, store
 from lego_mlir.kernels.moves.choices import divided, number_of, range_of
 from lego_mlir.kernels.moves.pieces import Movement
@@ -108,7 +109,7 @@ def kernel_by_words(
         parameters=kinds,
         explanation=lambda: text,
         ctas_per_sm=_CTAS,
-        eviction="last",
+        eviction=eviction_of(tensor_bytes(kinds.values())),
         pdl=True,
     )(move)
 

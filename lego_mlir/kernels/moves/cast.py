@@ -9,6 +9,7 @@ from typing import Any
 from lego_mlir import frontend as lg
 from lego_mlir.algebra import OrderBy, Row
 from lego_mlir.diagnostics import LegoError
+from lego_mlir.kernels.cache_hints import eviction_of, tensor_bytes
 from lego_mlir.kernels.moves.axes import Axis
 from lego_mlir.kernels.moves.windows import WARPS, bytes_of, check, tensor, windowed
 from lego_mlir.kernels.permute.problem import count_tiles, find_problem, source_view, target_view
@@ -88,6 +89,6 @@ def _permuted(
         warps=WARPS,
         parameters={"x": x, "y": y},
         explanation=lambda: f"{how}, in tiles of {' by '.join(map(str, tile))}",
-        eviction="last",
+        eviction=eviction_of(tensor_bytes([x, y])),
         pdl="wait",
     )(cast)

@@ -8,6 +8,7 @@ from lego_mlir import frontend as lg
 from lego_mlir.algebra import OrderBy, Row, parse_layout
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.frontend import TensorType
+from lego_mlir.kernels.cache_hints import eviction_of, tensor_bytes
 from lego_mlir.kernels.moves.windows import WARPS, Tiling, bytes_of, check
 from lego_mlir.kernels.public import public
 
@@ -68,7 +69,7 @@ def gather_rows(
         warps=WARPS,
         parameters={"x": x, "at": at, "y": y},
         explanation=lambda: f"{height} rows by {width} columns a CTA",
-        eviction="last",
+        eviction=eviction_of(tensor_bytes([y, y])),
         pdl=True,
     )(gather_rows)
 

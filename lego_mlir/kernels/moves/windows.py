@@ -14,6 +14,7 @@ from lego_mlir.frontend import TensorType
 from lego_mlir.frontend.dtypes import check_dtype, mlir_name
 from lego_mlir.hardware.dtypes import ELEMENT_BYTES
 from lego_mlir.hardware.limits import MAX_ACCESS_BYTES, WARP_THREADS
+from lego_mlir.kernels.cache_hints import eviction_of, tensor_bytes
 from lego_mlir.kernels.moves.axes import Axis, merged
 
 WARPS = 4
@@ -124,7 +125,7 @@ def _made(
         warps=WARPS,
         parameters=parameters,
         explanation=lambda: explanation,
-        eviction="last",
+        eviction=eviction_of(tensor_bytes(parameters.values())),
         pdl=True,
     )(body)
 

@@ -18,6 +18,7 @@ from typing import Any
 from lego_mlir.algebra import OrderBy, RegP, Row, Skew
 from lego_mlir.frontend import Kernel, TensorType, block_id, kernel, shared, thread_id
 from lego_mlir.hardware.dtypes import ELEMENT_BYTES
+from lego_mlir.kernels.cache_hints import LINE_BYTES, eviction_of
 from lego_mlir.kernels.permute.config import CopyConfig, TileConfig
 from lego_mlir.kernels.permute.dependence import complete_tile, dependence, dependent_ctas
 from lego_mlir.kernels.permute.problem import (
@@ -107,7 +108,8 @@ def tiled_permutation(
         reference=reference,
         parameters={"a": a, "b": b},
         strict=True,
-        eviction="last",
+        eviction=eviction_of(problem.moved_bytes(element_bytes), element_bytes),
+        prefetch=LINE_BYTES,
         pdl=dependence(tile_bytes),
         pdl_ctas=dependent_ctas(tile_bytes),
     )(permute)
@@ -162,7 +164,8 @@ def copy_permutation(
         reference=reference,
         parameters={"a": a, "b": b},
         strict=True,
-        eviction="last",
+        eviction=eviction_of(problem.moved_bytes(element_bytes)),
+        prefetch=LINE_BYTES,
         pdl=True,
         pdl_ctas=dependent_ctas(config.rows * config.columns * config.width * element_bytes),
     )(copy)

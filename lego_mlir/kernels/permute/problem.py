@@ -54,6 +54,14 @@ class PermuteProblem:
             tuple(Mode(typical(m.size), typical(m.source), typical(m.target)) for m in self.modes)
         )
 
+    def moved_bytes(self, unit_bytes: int) -> int | None:
+        """Return the bytes that are read and written; `None` if only the launch knows.
+
+        Args:
+            unit_bytes: bytes of an element, or of a unit if it is a permutation of units.
+        """
+        return None if self.is_open else 2 * unit_bytes * prod(m.size for m in self.modes)
+
     @property
     def read(self) -> Mode:
         """The mode along which the input is contiguous."""

@@ -32,6 +32,7 @@ from lego_mlir.frontend import (
     thread_id,
 )
 from lego_mlir.hardware.limits import BANK_BYTES, WARP_THREADS
+from lego_mlir.kernels.cache_hints import LINE_BYTES, eviction_of
 from lego_mlir.kernels.permute.dependence import complete_tile, dependence, dependent_ctas
 from lego_mlir.kernels.permute.problem import Mode, PermuteProblem, count_tiles
 from lego_mlir.kernels.permute.walks import Walk
@@ -268,7 +269,8 @@ def run_permutation(
         reference=reference,
         parameters={"a": a, "b": b},
         strict=True,
-        eviction="last",
+        eviction=eviction_of(problem.moved_bytes(unit_bytes), unit_bytes),
+        prefetch=LINE_BYTES,
         pdl=dependence(tile_bytes),
         pdl_ctas=dependent_ctas(tile_bytes),
     )(permute)

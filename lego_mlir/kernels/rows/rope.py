@@ -11,6 +11,7 @@ from lego_mlir.algebra import OrderBy, Row
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.frontend import Kernel, TensorType, kernel
 from lego_mlir.hardware.limits import MAX_ACCESS_BYTES, WARP_THREADS
+from lego_mlir.kernels.cache_hints import eviction_of, tensor_bytes
 from lego_mlir.kernels.public import public
 
 _HELD, _NORMALIZED = 16, 32
@@ -118,7 +119,7 @@ def _made(
         warps=warps,
         parameters=parameters,
         in_place=in_place,
-        eviction="last",
+        eviction=eviction_of(tensor_bytes(parameters.values())),
         pdl=True,
         explanation=lambda: f"1 token a CTA; {warps} warps",
     )(body)

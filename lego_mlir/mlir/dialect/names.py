@@ -134,6 +134,8 @@ CONTRACT = "lego.contract"
 """A unit attribute: products may be added before they are rounded."""
 EVICTION = "lego.eviction"
 """The cache eviction priority of the launch's loads: `evict_last` or `evict_first`."""
+PREFETCH = "lego.prefetch"
+"""The bytes that the launch's loads bring into the L2 cache: 64, 128 or 256."""
 OWN_PROGRAMS = "lego.own_programs"
 """A unit attribute of a launch in clusters, of a kernel on tiles: each CTA runs a program of its
 own, instead of all CTAs of a cluster together."""

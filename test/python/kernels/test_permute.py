@@ -161,7 +161,7 @@ def test_without_alignment_accesses_take_one_element() -> None:
     """With arrays aligned to one element, no access of global memory is wider than that."""
     wide, narrow = (transpose(64, 64, variant="vector", alignment=n).compile().ptx for n in (16, 4))
     for space in ("ld.global", "st.shared", "ld.shared", "st.global"):
-        assert re.search(rf"{space}(\.L2::cache_hint)?\.v\d\.b32", wide), space
+        assert re.search(rf"{space}(\.L2::\w+)*\.v\d\.b32", wide), space
     assert not re.search(r"\.global\S*\.v\d", narrow)
 
 

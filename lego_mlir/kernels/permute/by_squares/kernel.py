@@ -26,6 +26,7 @@ from typing import Any
 from lego_mlir import frontend as lg
 from lego_mlir.algebra import OrderBy, RegP, Row
 from lego_mlir.frontend import Kernel, TensorType
+from lego_mlir.kernels.cache_hints import LINE_BYTES, eviction_of
 from lego_mlir.kernels.permute.by_squares.config import (
     SquareConfig,
     pitches_of,
@@ -104,7 +105,8 @@ def square_permutation(
         reference=reference,
         parameters={"a": a, "b": b},
         ctas_per_sm=resident(problem, config),
-        eviction="last",
+        eviction=eviction_of(problem.moved_bytes(config.unit_bytes), config.unit_bytes),
+        prefetch=LINE_BYTES,
         pdl=dependence(tile_bytes),
         pdl_ctas=dependent_ctas(tile_bytes),
     )(permute)

@@ -33,6 +33,7 @@ from lego_mlir import frontend as lg
 from lego_mlir.algebra import OrderBy, RegP, Row
 from lego_mlir.frontend import Kernel, TensorType
 from lego_mlir.hardware.dtypes import ELEMENT_BYTES
+from lego_mlir.kernels.cache_hints import LINE_BYTES, eviction_of
 from lego_mlir.kernels.permute.by_words.config import (
     WordConfig,
     reading_of,
@@ -141,7 +142,8 @@ def word_permutation(
         reference=reference,
         parameters={"a": a, "b": b},
         ctas_per_sm=resident(problem, config, unit_bytes),
-        eviction="last",
+        eviction=eviction_of(problem.moved_bytes(unit_bytes), unit_bytes),
+        prefetch=LINE_BYTES,
         pdl=dependence(tile_bytes),
         pdl_ctas=dependent_ctas(tile_bytes),
     )(permute)

@@ -1,8 +1,14 @@
-// evictions.mlir: what is loaded of a kernel's arguments gets the launch's priority.
+// cache_hints.mlir: what is loaded of a kernel's arguments gets the launch's priority, and brings the bytes it asks for.
 // RUN: %legoc %s --emit=ptx | FileCheck %s
 // RUN: sed -e 's/evict_last/evict_first/' %s > %t.mlir
 // RUN: %legoc %t.mlir --emit=ptx | FileCheck %s --check-prefix=FIRST
 // RUN: %legoc %s --emit=ptx --target=sm_75 | FileCheck %s --check-prefix=OLD
+// RUN: sed -e 's/lego.eviction = "evict_last"/lego.prefetch = 128/' %s > %t.mlir
+// RUN: %legoc %t.mlir --emit=ptx | FileCheck %s --check-prefix=LINES
+// RUN: sed -e 's/"evict_last"/"evict_last", lego.prefetch = 256/' %s > %t.mlir
+// RUN: %legoc %t.mlir --emit=ptx | FileCheck %s --check-prefix=BOTH
+// RUN: sed -e 's/lego.eviction = "evict_last"/lego.prefetch = 32/' %s > %t.wrong.mlir
+// RUN: not %legoc %t.wrong.mlir --emit=ptx 2>&1 | FileCheck %s --check-prefix=SIZE
 // RUN: sed -e 's/evict_last/never/' %s > %t.wrong.mlir
 // RUN: not %legoc %t.wrong.mlir --emit=ptx 2>&1 | FileCheck %s --check-prefix=WRONG
 
@@ -24,8 +30,18 @@
 // FIRST: ld.global.L1::evict_first.v2.b32
 // FIRST-NOT: ld.global.b
 
+// LINES-NOT: createpolicy
+// LINES: ld.global.L2::128B.v4.b32
+// LINES: ld.global.L2::128B.b8
+// LINES-NOT: ld.global.b
+
+// BOTH: ld.global.L2::cache_hint.L2::256B.v4.b32
+// BOTH: ld.global.L2::cache_hint.L2::256B.b8
+
 // OLD-NOT: cache_hint
 // OLD: ret;
+
+// SIZE: 'lego.prefetch' is 64, 128 or 256, not 32
 
 // WRONG: 'lego.eviction' is 'evict_last' or 'evict_first', not "never"
 module {

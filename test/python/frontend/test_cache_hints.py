@@ -1,4 +1,4 @@
-"""Cache eviction priorities of loads and copies, where a kernel asks for one."""
+"""Cache hints of loads and copies, where a kernel asks for them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 import lego_mlir as lg
 from lego_mlir.diagnostics import LegoError
-from lego_mlir.kernels import RowsConfig, softmax
+from lego_mlir.kernels import RowsConfig, pad, softmax, transpose
 
 DTYPES = {
     "f64": np.float64,
@@ -20,7 +20,7 @@ DTYPES = {
 }
 
 
-def doubled(eviction: Any, dtype: str, columns: int) -> Any:
+def doubled(eviction: Any, dtype: str, columns: int, prefetch: Any = None) -> Any:
     """Return a kernel that doubles rows."""
 
     def kernel(x: Any, y: Any) -> None:
@@ -28,7 +28,9 @@ def doubled(eviction: Any, dtype: str, columns: int) -> Any:
 
     matrix = lg.Tensor[dtype, (3, columns)]
     parameters = {"x": matrix, "y": matrix}
-    return lg.kernel(grid=3, warps=1, parameters=parameters, eviction=eviction)(kernel)
+    return lg.kernel(grid=3, warps=1, parameters=parameters, eviction=eviction, prefetch=prefetch)(
+        kernel
+    )
 
 
 @pytest.mark.parametrize("columns", [32, 64, 256, 33])
@@ -51,11 +53,11 @@ def test_tensors_are_loaded_with_the_priority(
         assert ("createpolicy.fractional.L2::evict_last" in text) == (eviction == "last")
     else:
         assert "::evict" not in text
-        assert "cache_hint" not in text
+        assert "::cache_hint" not in text
 
 
 def test_older_targets_have_no_priorities() -> None:
-    assert "cache_hint" not in doubled("last", "f32", 256).compile("sm_75").ptx
+    assert "::cache_hint" not in doubled("last", "f32", 256).compile("sm_75").ptx
 
 
 @pytest.mark.parametrize("columns", [2048, 1300])
@@ -74,3 +76,37 @@ def test_copies_have_the_priority_of_evicting_last(columns: int) -> None:
 def test_another_priority_is_an_error() -> None:
     with pytest.raises(LegoError, match="eviction is 'first' or 'last', not 'never'"):
         doubled("never", "f32", 256)
+
+
+@pytest.mark.parametrize("prefetch", [64, 128, 256])
+@pytest.mark.parametrize("eviction", ["last", "first", None])
+def test_loads_bring_as_many_bytes_as_a_kernel_asks_for(eviction: Any, prefetch: int) -> None:
+    kernel = doubled(eviction, "f32", 96, prefetch)
+    x = np.random.default_rng(1).standard_normal((3, 96)).astype(np.float32)
+    y = np.zeros_like(x)
+    kernel(x, y, device="sim")
+    assert (y == x * 2).all()
+    hint = {"last": ".L2::cache_hint", "first": ".L1::evict_first", None: ""}[eviction]
+    assert f"ld.global{hint}.L2::{prefetch}B.b32" in kernel.compile("sm_90a").ptx
+    assert "L2::" not in kernel.compile("sm_75").ptx
+
+
+@pytest.mark.parametrize("prefetch", [32, 0, "128", True])
+def test_another_size_of_a_prefetch_is_an_error(prefetch: Any) -> None:
+    with pytest.raises(LegoError, match="prefetch is 64, 128 or 256 bytes, not"):
+        doubled(None, "f32", 256, prefetch)
+
+
+def test_large_movements_evict_last_what_they_read() -> None:
+    """Those of more than the L2 cache holds; of units of a byte none, whose sectors wait."""
+    for rows, dtype, expected in (
+        (4096, "f32", "last"),
+        (512, "f32", None),
+        (8192, "i8", None),
+        (8192, "f16", "last"),
+    ):
+        kernel = transpose(rows, 4096, dtype)
+        assert kernel.eviction == expected, (rows, dtype)
+        assert kernel.prefetch == 128
+    assert pad((4096, 4000), (0, 0), (0, 5), "f32").eviction == "last"
+    assert pad((40, 4000), (0, 0), (0, 5), "f32").eviction is None
