@@ -22,8 +22,8 @@ LINE_BYTES: Literal[128] = 128
 def eviction_of(moved_bytes: int | None, unit_bytes: int = 16) -> Literal["last"] | None:
     """Return when the L2 cache is to evict what a kernel reads that writes as much.
 
-    What it writes should leave first, if not all stays there anyway. With units of a byte, many
-    sectors are written by parts, and had better stay until they are whole.
+    What it writes should leave first, if not all stays there anyway. Kernels that move units of a
+    byte issue so many instructions that loads with any policy make them slower.
 
     Args:
         moved_bytes: bytes that a launch reads and writes; `None` if only the launch knows.

@@ -98,7 +98,7 @@ def test_another_size_of_a_prefetch_is_an_error(prefetch: Any) -> None:
 
 
 def test_large_movements_evict_last_what_they_read() -> None:
-    """Those of more than the L2 cache holds; of units of a byte none, whose sectors wait."""
+    """Those of more than the L2 cache holds, but for those by units of a byte."""
     for rows, dtype, expected in (
         (4096, "f32", "last"),
         (512, "f32", None),
