@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -121,20 +122,20 @@ class Accesses:
                     continue
                 if not self._is_view(op) and self._is_inside(op):
                     touched.setdefault(op, []).append((root, region))
-        written = [
-            region
-            for op, regions in touched.items()
-            for _, region in regions
-            if _direction(op, region)[1]
-        ]
+        all_of: dict[Any, list[tuple[Any, Access]]] = {}
         for op, regions in touched.items():
             for root, region in regions:
-                if any(region.meets(other) for other in written):
-                    reads, writes = _direction(op, region)
-                    known = self._elements(op, root, region) if len(regions) == 1 else None
-                    kinds = _is_atomic(op), dialect.EXCLUSIVE in op.attributes, root in sent
-                    access = Access(op, region, reads, writes, *kinds, known)
-                    self._found.setdefault(op, []).append(access)
+                kinds = _is_atomic(op), dialect.EXCLUSIVE in op.attributes, root in sent
+                access = Access(op, region, *_direction(op, region), *kinds, None)
+                all_of.setdefault(access.kind, []).append((root, access))
+        firsts = [alike[0][1] for alike in all_of.values()]
+        for first, alike in zip(firsts, all_of.values(), strict=True):
+            if not any(first.conflicts(x) or x.conflicts(first) for x in firsts):
+                continue  # so does none that is alike
+            for root, access in alike:
+                op = access.op
+                known = self._elements(op, root, access.region) if len(touched[op]) == 1 else None
+                self._found.setdefault(op, []).append(replace(access, elements=known))
 
     # Memory.
     def _regions(self, inside: Sequence[Any]) -> Iterator[tuple[Any, Region]]:

@@ -70,6 +70,12 @@ class Access:
     is_sent: bool
     elements: Elements | None
 
+    @property
+    def kind(self) -> tuple[Region, bool, bool, bool, bool, bool]:
+        """What is equal of accesses that conflict with the same ones."""
+        how = self.reads, self.writes, self.is_atomic, self.is_exclusive, self.is_sent
+        return self.region, *how
+
     def conflicts(self, other: Access) -> bool:
         """Return whether the order of the two matters, if they access the same bytes."""
         if self.is_atomic and other.is_atomic:
