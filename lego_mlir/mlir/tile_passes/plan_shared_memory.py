@@ -87,7 +87,9 @@ def plan_shared_memory(kernel: TileKernel) -> None:
         return
     numbers = {op: number for number, op in enumerate(inside)}
     buffers = [_buffer(kernel, op, numbers) for op in allocs]
-    offsets = offsets_of([b.lifetime for b in buffers], partial(_free_bytes, kernel))
+    certain = _bytes_of_ctas(kernel, MAX_SM_THREADS)
+    free = partial(_free_bytes, kernel)
+    offsets = offsets_of([b.lifetime for b in buffers], free, certain)
     used = max(at + b.lifetime.size for at, b in zip(offsets, buffers, strict=True))
     if dialect.MIN_SHARED_BYTES in kernel.launch.attributes:
         least = ir.IntegerAttr(kernel.launch.attributes[dialect.MIN_SHARED_BYTES]).value
@@ -131,10 +133,13 @@ def _teams(alloc: Any) -> int:
 
 def _free_bytes(kernel: TileKernel) -> int:
     """Return the bytes that a CTA may have if as many CTAs run as their registers allow."""
-    threads = WARP_THREADS * kernel.warps
     registers = min(max(1, live_registers(kernel.body)), MAX_THREAD_REGISTERS)
-    by_registers = SM_REGISTERS // registers
-    ctas = max(1, min(MAX_SM_THREADS, by_registers) // threads)
+    return _bytes_of_ctas(kernel, SM_REGISTERS // registers)
+
+
+def _bytes_of_ctas(kernel: TileKernel, threads: int) -> int:
+    """Return the bytes that each CTA may have if a multiprocessor has so many threads at most."""
+    ctas = max(1, min(MAX_SM_THREADS, threads) // (WARP_THREADS * kernel.warps))
     return kernel.target.optin_shared_bytes // ctas - RESERVED_SHARED_BYTES
 
 
@@ -171,15 +176,19 @@ def _buffer(kernel: TileKernel, op: Any, numbers: Mapping[Any, int]) -> _Buffer:
     return _Buffer(op, kind, BufferLifetime(size, alignment, first, last), teams)
 
 
-def offsets_of(lifetimes: Sequence[BufferLifetime], free: Callable[[], int]) -> list[int]:
+def offsets_of(
+    lifetimes: Sequence[BufferLifetime], free: Callable[[], int], certain: int = 0
+) -> list[int]:
     """Return offsets at which as many of the smallest buffers as possible share no bytes.
 
     Args:
         lifetimes: of the buffers.
-        free: returns the bytes that cost nothing; called where sharing saves any.
+        free: returns the bytes that cost nothing; called where more than `certain` are wanted.
+        certain: bytes that cost nothing however many registers there are.
     """
     shared = assign_offsets(lifetimes)
     least = _end(lifetimes, shared)
+    at_least = max(least, certain)
     most: int | None = None
     by_size = sorted(range(len(lifetimes)), key=lambda k: lifetimes[k].size, reverse=True)
     for sharing in range(len(lifetimes)):
@@ -189,9 +198,9 @@ def offsets_of(lifetimes: Sequence[BufferLifetime], free: Callable[[], int]) -> 
             separate[k] = replace(separate[k], first_use=0, last_use=last)
         offsets = assign_offsets(separate)
         end = _end(separate, offsets)
-        if end > least and most is None:
-            most = max(least, free())
-        if end <= (least if most is None else most):
+        if end > at_least and most is None:
+            most = max(at_least, free())
+        if end <= (at_least if most is None else most):
             return offsets
     return shared
 
