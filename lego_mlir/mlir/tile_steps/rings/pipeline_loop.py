@@ -113,9 +113,10 @@ def _pipeline(
     first = None
     if is_chosen is _is_large:  # tiles that are waited for together need one barrier
         first = first_of([op for load in loads for op in users_in(load.results[0], block)])
-    for load in loads:
-        after = _through_ring(step, kernel, load, number, stages, first)
-        first = None if first is None else after
+    waits = [_through_ring(step, kernel, load, number, stages, first) for load in loads]
+    for load, waited in zip(loads, waits, strict=True):
+        _read_from(waited, load)
+        step.erase(load)
     return len(loads)
 
 
@@ -175,10 +176,9 @@ def _through_ring(
     stages: int,
     first: Any | None = None,
 ) -> Any:
-    """Replace a load by its way through a ring; the wait stands before `first`, or the first use.
+    """Let the tile of a load pass through a ring, too; return the tile that is waited for.
 
-    Returns:
-        The operation before which it stands; the one behind the wait if the ring replaces that.
+    The wait stands before `first`, or before the first use.
 
     Raises:
         LegoError: what is loaded beyond the tensor is not 0.
@@ -205,14 +205,15 @@ def _through_ring(
         pipelines.commit(ring, number)
     first = first or first_of(list(users_in(tile, load.block)))
     with ir.InsertionPoint(first), first.location:
-        waited = pipelines.wait(ring, number)
-        is_replaced = first.operands[0] == tile and _is_replaced(first, waited)
-        _replace(tile, waited)
+        return pipelines.wait(ring, number)
+
+
+def _read_from(waited: Any, load: Any) -> None:
+    """Let the uses of a loaded tile read a stage of a ring, which is released behind them."""
+    _replace(load.results[0], waited)
     readers = _readers(waited, load.block)
     with ir.InsertionPoint(following(last_of(readers))), load.location:
-        pipelines.release(ring, number)
-    step.erase(load)
-    return following(waited.owner.operation) if is_replaced else first
+        pipelines.release(*waited.owner.operands)
 
 
 def _check_room(step: TransformStep, kernel: TileKernel, load: Any, stages: int) -> None:
