@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 from lego_mlir.algebra import Layout
 from lego_mlir.algebra.partial import mask
 from lego_mlir.index import Int, bounds, construct, polynomial
 from lego_mlir.index.nodes import plain
 from lego_mlir.index.proofs.prover import is_less
-from lego_mlir.mlir.lowering.parts_access.offsets import Place, Registers
+from lego_mlir.mlir.lowering.parts_access.offsets import Factor, Place, Registers, offset_of
 
 _MOST_TOGETHER = 1 << 10
 """The longest stretch of coordinates that is looked for in which all comparisons agree."""
@@ -41,6 +42,48 @@ class Condition:
 
 
 ALWAYS = Condition(frozenset())
+
+
+class RegisterPlaces(NamedTuple):
+    """Where the elements of registers lie, and which of them exist.
+
+    Attributes:
+        exist: the condition of each register.
+        all_exist: that of all of them together.
+        places: the offset of each register.
+    """
+
+    exist: Sequence[Condition]
+    all_exist: Condition
+    places: Sequence[Place]
+
+
+def places_of(
+    layout: Layout, first: tuple[Int, ...], factors: tuple[Factor, ...], in_bounds: bool
+) -> RegisterPlaces:
+    """Return where the registers of a thread lie, cached as `derive_offset` does.
+
+    Args:
+        layout: of the tensor.
+        first: the index of the thread's first element.
+        factors: the register factors.
+        in_bounds: whether all indices are known to be inside of the dimensions.
+    """
+    find = _known_places.__wrapped__ if layout.functions else _known_places
+    return find(layout, first, factors, in_bounds)
+
+
+@lru_cache(maxsize=1 << 10)
+def _known_places(
+    layout: Layout, first: tuple[Int, ...], factors: tuple[Factor, ...], in_bounds: bool
+) -> RegisterPlaces:
+    registers = Registers.of(first, factors)
+    exist, all_exist = conditions(layout, registers, in_bounds=in_bounds)
+    if all(own.is_never for own in exist):
+        places: list[Place] = [(0, k) for k in range(len(exist))]  # there is no offset
+    else:
+        places = registers.places(offset_of(layout, registers.index))
+    return RegisterPlaces(exist, all_exist, places)
 
 
 def conditions(

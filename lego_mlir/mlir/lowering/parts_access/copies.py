@@ -21,8 +21,8 @@ from lego_mlir.diagnostics import LegoError
 from lego_mlir.index import Int, construct
 from lego_mlir.mlir.bindings import ir, nvgpu
 from lego_mlir.mlir.emit.operations import constant, make, plus
-from lego_mlir.mlir.lowering.parts_access.conditions import ALWAYS, Condition, conditions
-from lego_mlir.mlir.lowering.parts_access.offsets import Place, Registers, offset_of
+from lego_mlir.mlir.lowering.parts_access.conditions import ALWAYS, Condition, places_of
+from lego_mlir.mlir.lowering.parts_access.offsets import Place
 from lego_mlir.mlir.lowering.parts_access.plan import PartsMemory, bytes_of
 
 CHUNK_BYTES = (16, 8, 4)
@@ -42,14 +42,8 @@ def lower_copy(source: PartsMemory, target: PartsMemory) -> None:
     Raises:
         LegoError: not even 4 bytes at a time are known to be neighbours in both memories.
     """
-    registers = Registers.of(source.first, source.factors)
-    exist, _ = conditions(source.layout, registers, in_bounds=source.in_bounds)
-    if all(own.is_never for own in exist):  # nothing is read, and there may be no offset
-        starts: list[Place] = [(0, k) for k in range(len(exist))]
-    else:
-        starts = registers.places(offset_of(source.layout, registers.index))
-    written = Registers.of(target.first, target.factors)
-    ends = written.places(offset_of(target.layout, written.index))
+    exist, _, starts = places_of(*source.registers)
+    _, _, ends = places_of(*target.registers)
     width = _width((source, starts), (target, ends))
     offsets = [_Offsets(memory, places) for memory, places in ((source, starts), (target, ends))]
     truths: dict[Condition, Any] = {}

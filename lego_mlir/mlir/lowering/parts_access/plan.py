@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 from lego_mlir.algebra import Layout
 from lego_mlir.hardware.limits import MAX_ACCESS_BYTES
@@ -14,9 +15,14 @@ from lego_mlir.mlir.emit.operations import make, plus
 from lego_mlir.mlir.lowering.accesses import Print, takes_vectors
 from lego_mlir.mlir.lowering.parts_access import masks
 from lego_mlir.mlir.lowering.parts_access.accesses import Access, accesses
-from lego_mlir.mlir.lowering.parts_access.conditions import ALWAYS, Condition, conditions
+from lego_mlir.mlir.lowering.parts_access.conditions import (
+    ALWAYS,
+    Condition,
+    RegisterPlaces,
+    places_of,
+)
 from lego_mlir.mlir.lowering.parts_access.lanes import element
-from lego_mlir.mlir.lowering.parts_access.offsets import Factor, Place, Registers, offset_of
+from lego_mlir.mlir.lowering.parts_access.offsets import Factor
 
 _MOST_GROUPS = 4
 """The most guards that are tested one by one; of more, one test of all of them comes first."""
@@ -55,6 +61,11 @@ class PartsMemory:
         """The type of an element in memory."""
         return ir.MemRefType(self.flat.type).element_type
 
+    @property
+    def registers(self) -> tuple[Layout, tuple[Int, ...], tuple[Factor, ...], bool]:
+        """What determines where the registers of a thread lie: the arguments of `places_of`."""
+        return self.layout, tuple(self.first), tuple(self.factors), self.in_bounds
+
 
 @dataclass(frozen=True, slots=True)
 class Guard:
@@ -73,6 +84,51 @@ Groups = Mapping[Guard, Sequence[Access]]
 """Accesses by what they depend on."""
 
 
+class _Grouped(NamedTuple):
+    """Accesses in groups, those of `Plan.whole`, and the condition of all registers."""
+
+    groups: Groups
+    whole: Sequence[Access] | None
+    all_exist: Condition
+
+
+def _grouped(
+    where: RegisterPlaces, let_through: Sequence[masks.MaskElement | None], widest: int
+) -> _Grouped:
+    """Return the accesses of all registers in groups with the same guard.
+
+    Args:
+        where: the registers lie.
+        let_through: the element of the mask for each register; `None` of a mask that is not there.
+        widest: the most elements of an access.
+    """
+    same: dict[Any, Guard] = {}
+    guards = []
+    for exists, lets in zip(where.exist, let_through, strict=True):
+        masked = None if lets is None or lets.key is True else lets
+        key = exists, None if masked is None else masked.key
+        guards.append(same.setdefault(key, Guard(exists, masked)))
+    grouped: dict[Guard, list[Access]] = {}
+    for access in accesses(where.places, guards, widest):
+        grouped.setdefault(access.guard, []).append(access)  # type: ignore[arg-type]
+    whole = None
+    if len(grouped) > 1 and not any(guard.is_never for guard in grouped):
+        together = accesses(where.places, [None] * len(guards), widest)
+        count = sum(map(len, grouped.values()))
+        if len(together) < count or len(grouped) > _MOST_GROUPS:
+            whole = together
+    return _Grouped(grouped, whole, where.all_exist)
+
+
+@lru_cache(maxsize=1 << 10)
+def _unmasked(
+    registers: tuple[Layout, tuple[Int, ...], tuple[Factor, ...], bool], widest: int
+) -> _Grouped:
+    """Return the accesses without a mask; `registers` as `PartsMemory.registers` has them."""
+    where = places_of(*registers)
+    return _grouped(where, [None] * len(where.places), widest)
+
+
 class Plan:
     """The accesses of all registers, in groups with the same guard.
 
@@ -89,30 +145,14 @@ class Plan:
 
     def __init__(self, memory: PartsMemory, mask: Sequence[Any]) -> None:
         self.memory = memory
-        registers = Registers.of(memory.first, memory.factors)
-        exist, self._all_exist = conditions(memory.layout, registers, in_bounds=memory.in_bounds)
-        if all(own.is_never for own in exist):
-            places: Sequence[Place] = [(0, 0)] * len(exist)  # there is no offset
+        if mask:
+            let_through = masks.elements(mask, memory.read)
+            found = _grouped(places_of(*memory.registers), let_through, self._widest)
         else:
-            places = registers.places(offset_of(memory.layout, registers.index))
-        let_through = masks.elements(mask, memory.read) if mask else [None] * len(places)
-        same: dict[Any, Guard] = {}
-        guards = []
-        for exists, lets in zip(exist, let_through, strict=True):
-            masked = None if lets is None or lets.key is True else lets
-            key = exists, None if masked is None else masked.key
-            guards.append(same.setdefault(key, Guard(exists, masked)))
-        self._masks = {m.key: m for guard in guards if (m := guard.mask) is not None}
-        grouped: dict[Guard, list[Access]] = {}
-        for access in accesses(places, guards, self._widest):
-            grouped.setdefault(access.guard, []).append(access)  # type: ignore[arg-type]
-        self.groups: Groups = grouped
-        self.whole: Sequence[Access] | None = None
-        if len(grouped) > 1 and not any(guard.is_never for guard in grouped):
-            together = accesses(places, [None] * len(places), self._widest)
-            count = sum(map(len, grouped.values()))
-            if len(together) < count or len(grouped) > _MOST_GROUPS:
-                self.whole = together
+            find = _unmasked.__wrapped__ if memory.layout.functions else _unmasked
+            found = find(memory.registers, self._widest)
+        self.groups, self.whole, self._all_exist = grouped, _, _ = found
+        self._masks = {m.key: m for guard in grouped if (m := guard.mask) is not None}
         made = [access for guard in grouped if not guard.is_never for access in grouped[guard]]
         for access in made:
             memory.note(construct.add(access.base, access.constant))
