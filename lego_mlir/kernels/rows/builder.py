@@ -282,7 +282,9 @@ def _with_column_sums(
     calls = [k.on(**{n: totals[n] for n in sums if n in k.parameters()}) for k in kernels]
     name = f"{problem.name}_total"
     first = next(iter(sums))
-    across = taking([first], lambda types: ceildiv(types[first].shape[0], PARTIAL_COLUMNS))
+    across = taking(
+        [first], lambda types: (ceildiv(types[first].shape[0], PARTIAL_COLUMNS), len(sums))
+    )
     calls.append(_made(total, name, across, _SUM_WARPS, kinds, how, options).on())
     return sequence(
         problem.name,

@@ -170,19 +170,34 @@ def _added_to(before: Any, piece: Piece, function: Function, rows: Any | None) -
 
 
 def add_partial_sums(tensors: Mapping[str, Any], sums: Mapping[str, str]) -> None:
-    """Trace a CTA that adds up the sums of all CTAs, of some columns.
+    """Trace a CTA that adds up the sums of all CTAs, of some columns of one output.
 
     Args:
         tensors: the arguments by name.
         sums: the argument with the sums of CTAs, by that of the sums of columns.
     """
-    column, shape = lg.block_id(), (PARTIAL_ROWS, PARTIAL_COLUMNS)
-    for total, partial in sums.items():
-        parts = tensors[partial].tile(*shape)
+    column, which, shape = lg.block_id("x"), lg.block_id("y"), (PARTIAL_ROWS, PARTIAL_COLUMNS)
+    parts = [tensors[partial].tile(*shape) for partial in sums.values()]
 
-        def add(k: Any, before: Any, parts: Any = parts) -> Any:
-            return before + lg.fill(parts[k, column], 0.0)
+    def load(k: Any, first: int = 0) -> Any:
+        """Return a tile of the sums of an output, one of those from `first` on."""
+        if first == len(parts) - 1:
+            return lg.fill(parts[first][k, column], 0.0)
+        return lg.cond(
+            which == first,
+            lambda: lg.fill(parts[first][k, column], 0.0),
+            lambda: load(k, first + 1),
+        )
 
-        found = lg.fold(parts.shape[0], lg.zeros(shape, "f32"))(add)
-        whole = as_dtype(lg.sum(found, axis=0), tensors[total].dtype)
-        tensors[total].tile(PARTIAL_COLUMNS)[column] = whole
+    zero: Any = lg.zeros(shape, "f32")
+    found = lg.fold(parts[0].shape[0], zero)(lambda k, before: before + load(k))
+    whole = lg.sum(found, axis=0)
+    for number, total in enumerate(sums):
+
+        def store(tensor: Any = tensors[total]) -> None:
+            tensor.tile(PARTIAL_COLUMNS)[column] = as_dtype(whole, tensor.dtype)
+
+        if len(parts) > 1:
+            lg.if_(which == number)(store)
+        else:
+            store()
