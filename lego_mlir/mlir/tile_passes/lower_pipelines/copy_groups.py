@@ -69,6 +69,7 @@ class CopyGroups:
     def __init__(self, kernel: TileKernel, rings: set[Any], in_groups: set[Any]) -> None:
         self._rings = rings
         self._order = _Order()
+        self._barriers_before: dict[Any, Any | None] = {}
         self._numbers = list(_walked(kernel, kernel.body, rings)) if rings else []
         self._last_of_group = {ring: self._last_ring(ring, in_groups) for ring in in_groups}
         self._groups = set(self._last_of_group.values())
@@ -165,19 +166,26 @@ class CopyGroups:
 
     def _barrier_before(self, acquire: Any) -> Any | None:
         """Return the last wait that is always executed before an acquire; `None` if unknown."""
-        op = acquire
-        while True:
+        passed: list[Any] = []
+        op, found = acquire, None
+        while op not in self._barriers_before:
+            passed.append(op)
             before = self._order.previous(op)
             if before is None:
                 op = op.parent.operation
-                if op.name != _BRANCH:
-                    return None
-                continue
+                if op.name == _BRANCH:
+                    continue
+                break
             if self._is_wait(before):
-                return before
+                found = before
+                break
             if len(before.regions) and any(map(self._is_wait, operations_in(before))):
-                return None
+                break
             op = before
+        else:
+            found = self._barriers_before[op]
+        self._barriers_before |= dict.fromkeys(passed, found)
+        return found
 
 
 def end_of_tile(commit: Any) -> Any:

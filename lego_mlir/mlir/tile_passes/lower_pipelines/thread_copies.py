@@ -46,12 +46,15 @@ from lego_mlir.mlir.tile_passes.lower_tiles.threads import Threads
 _CAPABILITY = (8, 0)
 
 
-def check_thread_copy(accesses: Accesses, copy: Any) -> None:
+def check_thread_copy(accesses: Accesses, copy: Any) -> tuple[DistributedLayout, DistributedLayout]:
     """Check that cp.async can make a lego.copy_async.
 
     Args:
         accesses: of the kernel.
         copy: the operation.
+
+    Returns:
+        Which thread copies which element, of the tile and of the CTA's slice.
 
     Raises:
         LegoError: the target has none, or the tile has no neighbours to copy together.
@@ -62,7 +65,7 @@ def check_thread_copy(accesses: Accesses, copy: Any) -> None:
             f"{kernel.target.name} has no cp.async", hint="--target=sm_80, or another engine"
         )
     access = _access(accesses, copy)
-    divided = _divided(accesses, copy, role_of(kernel, copy))
+    divided = _divided(accesses, access, role_of(kernel, copy))
     own, shared = slice_of_cta(divided), shared_layout_in(pipelines.tile_type_of(copy.operands[0]))
     if own is None or shared is None or own.shape != tuple(shared.dims):
         raise LegoError(
@@ -79,6 +82,7 @@ def check_thread_copy(accesses: Accesses, copy: Any) -> None:
             "be neighbours in the tensor and in the ring",
             hint='engine = "plain" copies through registers',
         )
+    return divided, own
 
 
 class ThreadCopies:
@@ -106,10 +110,7 @@ class ThreadCopies:
         Raises:
             LegoError: cp.async cannot copy the tile.
         """
-        check_thread_copy(self._accesses, op)
-        divided = _divided(self._accesses, op, role)
-        own = slice_of_cta(divided)
-        assert own is not None  # `check_thread_copy` has seen to it
+        divided, own = check_thread_copy(self._accesses, op)
         threads = self._of(role)
         at, to = threads.coordinates(divided), threads.coordinates(own)
         _, _, source, *operands = list(op.operands)
@@ -143,7 +144,8 @@ class ThreadCopies:
                 hint='engine = "cp.async"',
             )
         kind = ir.RankedTensorType(pipelines.tile_type_of(op.operands[0]))
-        divided = layout_attribute(_divided(self._accesses, op, role).layout)
+        access = _access(self._accesses, op)
+        divided = layout_attribute(_divided(self._accesses, access, role).layout)
         placed = ir.RankedTensorType.get(kind.shape, kind.element_type, divided)
         attributes = {name: op.attributes[name] for name in (dialect.LAYOUT, dialect.SLICE)}
         tile = dialect.load(placed, op.operands[2], list(op.operands)[3:], attributes)
@@ -162,10 +164,9 @@ class ThreadCopies:
         return self._threads[role.op]
 
 
-def _divided(accesses: Accesses, copy: Any, role: Role) -> DistributedLayout:
+def _divided(accesses: Accesses, access: TileAccess, role: Role) -> DistributedLayout:
     """Return which thread of a role copies which element, each once a thread."""
-    ctas = accesses.kernel.ctas
-    return without_copies(_access(accesses, copy).coalesced(len(role.warps), ctas))
+    return without_copies(access.coalesced(len(role.warps), accesses.kernel.ctas))
 
 
 def _access(accesses: Accesses, copy: Any) -> TileAccess:
