@@ -42,13 +42,9 @@ from lego_mlir.kernels.rows.bodies.persistent import (
     streamed_rows,
 )
 from lego_mlir.kernels.rows.bodies.rows import one_tile, rows_in_pieces, whole_rows
+from lego_mlir.kernels.rows.column_sums import choose_for_columns, count_ctas
 from lego_mlir.kernels.rows.config import RowsConfig
-from lego_mlir.kernels.rows.heuristic import (
-    choose,
-    choose_for_columns,
-    count_ctas,
-    dependent_ctas,
-)
+from lego_mlir.kernels.rows.heuristic import choose, dependent_ctas
 from lego_mlir.kernels.rows.lengths import RowLengths, bounds_of, multiples_of, of_any_length
 from lego_mlir.kernels.rows.problem import (
     GROUP_COLUMNS,

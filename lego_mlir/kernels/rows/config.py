@@ -151,3 +151,8 @@ class RowsConfig:
             held += f", {self.ctas} persistent {what}s" + f", {self.ahead} ahead" * (self.ahead > 0)
             held += ", rows past the last masked" * self.masked
         return f"{held}; {self.warps} warps ({self.reason})"
+
+
+def threads_of(elements: int, held: int) -> int:
+    """Return how many threads, a power of two, have a row if each has so many elements of it."""
+    return 1 << (-(-elements // held) - 1).bit_length()

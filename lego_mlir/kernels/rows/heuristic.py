@@ -10,11 +10,10 @@ among the CTAs of a cluster, or read again.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import NamedTuple
 
 from lego_mlir.hardware.limits import MAX_ACCESS_BYTES, MAX_CLUSTER_CTAS, WARP_THREADS
-from lego_mlir.kernels.rows.config import RowsConfig
-from lego_mlir.kernels.rows.lengths import RowLengths
+from lego_mlir.kernels.rows.column_sums import choose_sums
+from lego_mlir.kernels.rows.config import RowsConfig, threads_of
 from lego_mlir.kernels.rows.odd import choose_in_words
 from lego_mlir.kernels.rows.problem import ROW, RowsProblem
 from lego_mlir.kernels.rows.streams import choose_stream
@@ -49,56 +48,6 @@ input belongs to columns: few threads wait."""
 _BUSY_THREADS = 132 * 1024
 """Threads that keep all multiprocessors busy: below, rows are divided among more of them."""
 
-
-class _Loop(NamedTuple):
-    """How a kernel adds up columns.
-
-    Attributes:
-        longest: bytes of the longest row that it is for.
-        held: bytes of a row that a thread has; of longer rows the CTAs of a cluster have parts.
-        warps: of a CTA.
-        ctas: CTAs, or clusters.
-        ahead: iterations that are loaded ahead.
-        together: iterations whose statistics take one round trip.
-    """
-
-    longest: int
-    held: int
-    warps: int
-    ctas: int
-    ahead: int = 1
-    together: int = 1
-
-
-_LONG = _Loop(65536, 64, 8, 128), _Loop(131072, 64, 8, 64), _Loop(262144, 64, 8, 32)
-_SUMS = {
-    (1, 2): (
-        _Loop(512, 32, 4, 528), _Loop(1024, 16, 8, 264, 2, 2), _Loop(2048, 16, 8, 264, 3),
-        _Loop(4096, 16, 8, 264, 2, 2), _Loop(16384, 32, 16, 132), *_LONG,
-    ),
-    (1, 4): (
-        _Loop(1024, 32, 4, 528), _Loop(16384, 32, 16, 132), _Loop(32768, 64, 8, 132), *_LONG,
-    ),
-    (2, 2): (
-        _Loop(2048, 16, 16, 132, 2, 2), _Loop(8192, 32, 8, 132, 2, 2), _Loop(16384, 64, 8, 132),
-        *_LONG,
-    ),
-    (2, 4): (
-        _Loop(4096, 32, 4, 528), _Loop(16384, 32, 16, 132, 2), _Loop(32768, 64, 8, 132), *_LONG,
-    ),
-}  # fmt: skip
-"""By how many outputs are sums of columns, and the bytes of an element."""
-
-_HELD_MASKED = 32
-"""Bytes of a row that a thread has at most where there are masks and two sums of the columns of
-short elements: more take all registers."""
-
-_ODD_BYTES, _ODD_FILLED = 24576, 7 / 8
-"""Rows of which no vector is aligned have such masks where they are longer, or fill more of their
-threads' registers: others are faster with more of a row in a thread."""
-
-_SMS = 132
-"""Multiprocessors of an H200."""
 
 _WASTE = 16
 """One in so many elements of a tile may be past the end of a row."""
@@ -135,10 +84,11 @@ def choose(problem: RowsProblem, *, clusters: bool = True) -> RowsConfig:
     if problem.is_elementwise:
         return _choose_tile(problem)
     if problem.column_sums:
-        return _choose_sums(problem, clusters=clusters)
+        found = choose_sums(problem, clusters=clusters)
+        return found or _choose_long(problem, clusters=clusters)
     if problem.finish is None:
         return _choose_read(problem)
-    n, size = problem.longest, _size(problem)
+    n, size = problem.longest, problem.element_bytes
     if n * size > _MIDDLE_BYTES:
         return _choose_long(problem, clusters=clusters)
     # Where statistics follow one another, fewer threads wait.
@@ -147,13 +97,17 @@ def choose(problem: RowsProblem, *, clusters: bool = True) -> RowsConfig:
     is_short = n * size <= (_SHORTEST_BYTES if few else _SHORT_BYTES)
     vectors = 2 if is_short else 8 if waits else 4
     warps = _WARPS if is_short or waits else _MANY_WARPS
-    return _whole(problem, _threads(n, vectors * problem.vector), warps)
+    return _whole(problem, threads_of(n, vectors * problem.vector), warps)
 
 
 def _choose_long(problem: RowsProblem, *, clusters: bool) -> RowsConfig:
     """Return the config of long rows: in pieces, or divided among the CTAs of a cluster."""
-    inputs, n, is_wide = len(problem.loaded_elementwise), problem.longest, _size(problem) >= 4
-    by_column, is_open = len(problem.loaded_by_column), _has_masks(problem)
+    inputs, n, is_wide = (
+        len(problem.loaded_elementwise),
+        problem.longest,
+        problem.element_bytes >= 4,
+    )
+    by_column, is_open = len(problem.loaded_by_column), problem.has_masks
     stream = None
     if clusters and not problem.column_sums:
         stream = choose_stream(problem)
@@ -210,7 +164,7 @@ def _fills_clusters(problem: RowsProblem) -> bool:
     all_elements = 4 * _MANY_WARPS * WARP_THREADS * 32
     elements = problem.longest * len(problem.loaded_elementwise)
     return (
-        not _has_masks(problem)
+        not problem.has_masks
         and elements <= all_elements
         and (all_elements - elements) * _WASTE <= all_elements
     )
@@ -235,32 +189,14 @@ def _choose_read(problem: RowsProblem) -> RowsConfig:
     if n > _READ_HELD:
         return _pieces(problem, _MANY_WARPS, 2, "a row that is only read is not held")
     if n > _READ_WHOLE:
-        warps = _threads(n, 32) // WARP_THREADS
+        warps = threads_of(n, 32) // WARP_THREADS
         return _pieces(problem, warps, 1, "pieces need few registers", held=True)
-    return _whole(problem, _threads(n, 32), _WARPS)
+    return _whole(problem, threads_of(n, 32), _WARPS)
 
 
 def _held(warps: int, inputs: int) -> int:
     """Return the longest row that a CTA can hold."""
     return warps * WARP_THREADS * _HELD_ELEMENTS // inputs
-
-
-def _size(problem: RowsProblem) -> int:
-    """Return the bytes of the widest elements."""
-    return max(a.bytes for a in problem.elementwise)
-
-
-def _has_masks(problem: RowsProblem) -> bool:
-    """Return whether rows are of a class of lengths: their masks need registers, too.
-
-    One register too many lets a multiprocessor have fewer CTAs at once than were measured.
-    """
-    return isinstance(problem.columns, RowLengths)
-
-
-def _threads(columns: int, held: int) -> int:
-    """Return how many threads have a row, each of them so many elements."""
-    return 1 << (-(-columns // held) - 1).bit_length()
 
 
 def _whole(problem: RowsProblem, threads: int, warps: int) -> RowsConfig:
@@ -280,7 +216,7 @@ def _pieces(
 ) -> RowsConfig:
     """Return the config of rows in pieces, which are no longer than a row."""
     # Where elements are accessed one by one, as many bytes are under way.
-    piece *= MAX_ACCESS_BYTES // max(a.bytes for a in problem.elementwise) // problem.vector
+    piece *= MAX_ACCESS_BYTES // problem.element_bytes // problem.vector
     warps = 1 << (warps - 1).bit_length()
     while warps > 1 and warps * WARP_THREADS * problem.vector >= 2 * problem.longest:
         warps //= 2
@@ -294,59 +230,15 @@ def _choose_tile(problem: RowsProblem) -> RowsConfig:
     piece = max(1, 8 // len(problem.elementwise))
     is_long = problem.longest > _LONG_TILE
     warps = _WARPS if len(problem.elementwise) < 3 and not is_long else _MOST_WARPS
-    has_vectors = problem.vector * _size(problem) >= MAX_ACCESS_BYTES
+    has_vectors = problem.vector * problem.element_bytes >= MAX_ACCESS_BYTES
     if has_vectors and any(a.per == ROW for a in problem.arguments.values()):
         # What belongs to a row is waited for once a tile, so a tile has a row, if it can.
         piece = max(1, _TILE_ELEMENTS // problem.vector)
-        warps = _threads(problem.longest, _TILE_ELEMENTS) // WARP_THREADS
+        warps = threads_of(problem.longest, _TILE_ELEMENTS) // WARP_THREADS
         warps = min(max(warps, _WARPS), _MOST_WARPS)
     elements = piece * problem.vector * warps * WARP_THREADS
     rows = max(1, elements // max(4, 1 << (problem.longest - 1).bit_length()))
     return RowsConfig(rows, warps, piece, problem.vector, reason="each element by itself")
-
-
-def _choose_sums(problem: RowsProblem, *, clusters: bool) -> RowsConfig:
-    """Return the config of a kernel that adds up columns beside what it computes of rows."""
-    size = _size(problem)
-    row = problem.longest * size
-    kind = min(2, len(problem.column_sums)), min(4, max(2, size))
-    stream = choose_stream(problem) if clusters else None
-    if stream is not None:
-        return stream
-    found = next((loop for loop in _SUMS[kind] if row <= loop.longest), None)
-    if found and kind == (2, 2) and found.held > _HELD_MASKED and _is_masked(problem, found, row):
-        found = found._replace(held=_HELD_MASKED, ctas=found.ctas * _HELD_MASKED // found.held)
-    all_threads = found.warps * WARP_THREADS if found else 0
-    threads = _threads(row, found.held) if found else 0
-    parts = MAX_CLUSTER_CTAS if clusters else 1
-    if found is None or threads > parts * all_threads:
-        return _choose_long(problem, clusters=clusters)
-    most = 1 << (problem.many_rows - 1).bit_length()
-    rows, cluster = min(max(1, all_threads // threads), most), max(1, threads // all_threads)
-    return RowsConfig(
-        rows,
-        found.warps,
-        cluster=cluster,
-        ctas=min(found.ctas, -(-problem.many_rows // rows)),
-        ahead=found.ahead,
-        together=found.together,
-        ctas_per_sm=-(-found.ctas // _SMS) if _has_masks(problem) and cluster == 1 else 1,
-        reason=f"{threads} threads a row",
-    )
-
-
-def _is_masked(problem: RowsProblem, loop: _Loop, row: int) -> bool:
-    """Return whether rows of so many bytes have masks that take registers, in a loop."""
-    if _has_masks(problem):
-        return True
-    is_odd = problem.vector * _size(problem) < MAX_ACCESS_BYTES
-    filled = row / (_threads(row, loop.held) * loop.held)
-    return is_odd and (row > _ODD_BYTES or filled > _ODD_FILLED)
-
-
-def choose_for_columns(problem: RowsProblem) -> RowsConfig:
-    """Return the config of a kernel that only adds up columns: a CTA has some of them."""
-    return RowsConfig(4, _WARPS, 4, problem.vector, ctas=count_ctas(problem, 4))
 
 
 def dependent_ctas(problem: RowsProblem, config: RowsConfig) -> int | None:
@@ -368,7 +260,7 @@ def dependent_ctas(problem: RowsProblem, config: RowsConfig) -> int | None:
 def _choose_for_groups(problem: RowsProblem) -> RowsConfig:
     """Return the config of a kernel with groups of columns, whose tiles are powers of two."""
     columns, threads = problem.longest, WARP_THREADS
-    is_many = _is_many(problem) and columns >= _GROUP_PIECES and _size(problem) < 4
+    is_many = _is_many(problem) and columns >= _GROUP_PIECES and problem.element_bytes < 4
     warps = next((w for most, w in _GROUP_WARPS if is_many and columns <= most), 0)
     if warps:
         piece = 4 if warps == _MANY_WARPS else 2
@@ -386,12 +278,3 @@ def _choose_for_groups(problem: RowsProblem) -> RowsConfig:
     is_held = columns <= _held(warps, len(problem.loaded_elementwise))
     reason = "pieces are powers of two"
     return RowsConfig(1, warps, 1, _GROUP_VECTOR, held=is_held, reason=reason)
-
-
-_CTAS = 264
-"""CTAs that add up columns, unless the table says how many."""
-
-
-def count_ctas(problem: RowsProblem, rows: int) -> int:
-    """Return how many CTAs add up columns, each of which has so many rows at a time."""
-    return min(_CTAS, -(-problem.many_rows // rows))

@@ -223,6 +223,19 @@ class RowsProblem:
         """The arguments that have a number for each element."""
         return tuple(a for a in self.arguments.values() if a.per == ELEMENT)
 
+    @cached_property
+    def element_bytes(self) -> int:
+        """The bytes of the widest elements."""
+        return max(a.bytes for a in self.elementwise)
+
+    @property
+    def has_masks(self) -> bool:
+        """Whether rows are of a class of lengths: their masks need registers, too.
+
+        One register too many lets a multiprocessor have fewer CTAs at once than were measured.
+        """
+        return isinstance(self.columns, RowLengths)
+
     @property
     def has_groups(self) -> bool:
         """Whether an argument has a number for each group of columns."""
@@ -270,7 +283,7 @@ class RowsProblem:
     @property
     def _widest(self) -> int:
         """The elements of a vector, if those of the widest type are aligned."""
-        return MAX_ACCESS_BYTES // max(a.bytes for a in self.elementwise)
+        return MAX_ACCESS_BYTES // self.element_bytes
 
     @cached_property
     def is_in_words(self) -> bool:
@@ -284,7 +297,7 @@ class RowsProblem:
         where each element is computed by itself, vectors are faster.
         """
         kinds = {a.per for a in self.arguments.values()}
-        widest = max(a.bytes for a in self.elementwise)
+        widest = self.element_bytes
         functions = [self.load, *(stat.map for stat in self.stats.values())]
         functions += [self.finish] if self.finish is not None else []
         return (

@@ -109,7 +109,7 @@ def choose_stream(problem: RowsProblem) -> RowsConfig | None:
     Returns:
         `None` if rows are too short or too long, or not known to be aligned.
     """
-    widest = max(a.bytes for a in problem.elementwise)
+    widest = problem.element_bytes
     if problem.strided or problem.vector * widest < MAX_ACCESS_BYTES:
         return None
     row = problem.longest_in_words * widest
