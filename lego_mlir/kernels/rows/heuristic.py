@@ -45,6 +45,11 @@ _FEW_WARPS = (
 most elements of a thread by how many inputs there are, where a second statistic follows, and one
 input belongs to columns: few threads wait."""
 
+_FEW_ROWS, _IDLE_CTAS, _FEW_BYTES = (66, 132), 132, 32
+"""Rows up to which a cluster has one, without inputs that belong to columns and with them: so more
+multiprocessors work on few rows. The CTAs up to which there are rather more of half as many
+threads, and the bytes of a row that each thread has."""
+
 _BUSY_THREADS = 132 * 1024
 """Threads that keep all multiprocessors busy: below, rows are divided among more of them."""
 
@@ -90,7 +95,8 @@ def choose(problem: RowsProblem, *, clusters: bool = True) -> RowsConfig:
         return _choose_read(problem)
     n, size = problem.longest, problem.element_bytes
     if n * size > _MIDDLE_BYTES:
-        return _choose_long(problem, clusters=clusters)
+        few = _choose_few(problem) if clusters else None
+        return few or _choose_long(problem, clusters=clusters)
     # Where statistics follow one another, fewer threads wait.
     waits = size < 4 and len(problem.stats) > 1 and bool(problem.loaded_by_column)
     few = waits and len(problem.loaded_by_column) == 1
@@ -149,9 +155,36 @@ def _choose_long(problem: RowsProblem, *, clusters: bool) -> RowsConfig:
             )
     all_threads = MAX_CLUSTER_CTAS * _MOST_WARPS * WARP_THREADS
     if clusters and n * (inputs + (by_column > 0)) <= all_threads * _HELD_ALONE:
-        reason = "CTAs divide a row"
-        return RowsConfig(1, _MOST_WARPS, cluster=MAX_CLUSTER_CTAS, reason=reason)
+        config = RowsConfig(1, _MOST_WARPS, cluster=MAX_CLUSTER_CTAS, reason="CTAs divide a row")
+        if _has_vectors(problem):
+            return replace(config, piece=2, vector=problem.vector, held=True)
+        return config
     return _pieces(problem, _MOST_WARPS, 4, "a row does not fit in registers")
+
+
+def _choose_few(problem: RowsProblem) -> RowsConfig | None:
+    """Return the config of few long rows: more CTAs divide one, each thread has few bytes of it.
+
+    Returns:
+        `None` if there are many rows, or more than a cluster has so.
+    """
+    most = _FEW_ROWS[bool(problem.loaded_by_column)]
+    is_few = problem.rows is not None and problem.rows <= most
+    if not is_few or problem.has_masks or not _has_vectors(problem):
+        return None
+    warps, threads = _MANY_WARPS, threads_of(problem.longest * problem.element_bytes, _FEW_BYTES)
+    cluster = threads // (warps * WARP_THREADS)
+    if not 1 < cluster <= MAX_CLUSTER_CTAS:
+        return None
+    if 2 * cluster <= MAX_CLUSTER_CTAS and 2 * cluster * problem.many_rows <= _IDLE_CTAS:
+        cluster, warps = 2 * cluster, warps // 2
+    warps = _fitting_warps(problem, cluster, warps)
+    return RowsConfig(1, warps, cluster=cluster, reason="CTAs divide one of few rows")
+
+
+def _has_vectors(problem: RowsProblem) -> bool:
+    """Return whether threads access whole vectors of the widest elements."""
+    return problem.vector * problem.element_bytes >= MAX_ACCESS_BYTES
 
 
 def _is_many(problem: RowsProblem) -> bool:
@@ -230,8 +263,7 @@ def _choose_tile(problem: RowsProblem) -> RowsConfig:
     piece = max(1, 8 // len(problem.elementwise))
     is_long = problem.longest > _LONG_TILE
     warps = _WARPS if len(problem.elementwise) < 3 and not is_long else _MOST_WARPS
-    has_vectors = problem.vector * problem.element_bytes >= MAX_ACCESS_BYTES
-    if has_vectors and any(a.per == ROW for a in problem.arguments.values()):
+    if _has_vectors(problem) and any(a.per == ROW for a in problem.arguments.values()):
         # What belongs to a row is waited for once a tile, so a tile has a row, if it can.
         piece = max(1, _TILE_ELEMENTS // problem.vector)
         warps = threads_of(problem.longest, _TILE_ELEMENTS) // WARP_THREADS

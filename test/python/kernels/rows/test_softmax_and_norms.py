@@ -273,12 +273,30 @@ def test_pieces_in_stages_fit_a_row(columns: int, shown: str) -> None:
         (rmsnorm, "bf16", 32768, "a cluster of 4 CTAs, in registers; 8 warps"),
         (rmsnorm, "bf16", 20000, "2 pieces of 8192 columns and one of 3616, in registers"),
         (softmax_backward, "bf16", 16384, "a cluster of 4 CTAs, in registers; 8 warps"),
-        (softmax_backward, "f32", 262144, "a cluster of 16 CTAs, in registers; 16 warps"),
+        (softmax_backward, "f32", 262144, "of 16 CTAs, in 4 pieces of 65536 columns, in registers"),
         (rmsnorm, "f32", 524288, "64 pieces of 8192 columns, read for each pass"),
     ],
 )
 def test_ctas_that_have_long_rows(kernel: Any, dtype: str, columns: int, shown: str) -> None:
     assert shown in kernel(4096, columns, dtype).explain()
+
+
+@pytest.mark.parametrize(
+    ("kernel", "rows", "columns", "shown"),
+    [
+        (softmax, 32, 8192, "a cluster of 4 CTAs, in registers; 4 warps"),
+        (rmsnorm, 128, 8192, "a cluster of 2 CTAs, in registers; 8 warps"),
+        (layernorm, 64, 16384, "a cluster of 4 CTAs, in registers; 8 warps"),
+        (rmsnorm, 20, 11008, "a cluster of 4 CTAs, in registers; 11 warps"),
+        (layernorm, 4, 65536, "a cluster of 16 CTAs, in registers; 8 warps"),
+        (softmax, 128, 8192, "1 row a CTA, in 2 pieces of 4096 columns, in registers; 8 warps"),
+        (rmsnorm, 8, 4096, "1 row a CTA, in registers; 8 warps"),
+        (rmsnorm, 8, 11001, "1 row a CTA, in 2 pieces of 4096 columns and one of 2809"),
+        (rmsnorm, None, 8192, "1 row a CTA, in 2 pieces of 4096 columns, in registers; 8 warps"),
+    ],
+)
+def test_clusters_divide_few_long_rows(kernel: Any, rows: Any, columns: int, shown: str) -> None:
+    assert shown in kernel(rows, columns, "bf16").explain()
 
 
 @pytest.mark.parametrize(
