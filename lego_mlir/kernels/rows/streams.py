@@ -28,7 +28,8 @@ class _Stream(NamedTuple):
         most: bytes of a row that a thread reads where half as many CTAs have it so, in two stages.
         stages: iterations whose rows are in shared memory; 0 for rows in the registers of CTAs that
             have one each, many of them at once.
-        per_sm: CTAs for which a multiprocessor has registers then.
+        per_sm: CTAs of a multiprocessor, which has registers for them; 0 for as many as have 16
+            warps together, if they find registers.
     """
 
     beyond: int
@@ -38,7 +39,7 @@ class _Stream(NamedTuple):
     masked: bool = False
     most: int = 0
     stages: int = 3
-    per_sm: int = 1
+    per_sm: int = 0
 
 
 _STREAMS: dict[tuple[int, int, bool], tuple[_Stream, ...]] = {
@@ -49,16 +50,23 @@ _STREAMS: dict[tuple[int, int, bool], tuple[_Stream, ...]] = {
     ),
     (1, 1, False): (_Stream(65536, 128),),
     (2, 1, False): (
-        _Stream(262144, 128, warps=8),
+        _Stream(262144, 128, warps=8, per_sm=1),
         _Stream(131072, piece=4),
         _Stream(65536),
         _Stream(32768, stages=2),
     ),
-    (0, 2, False): (_Stream(131072, piece=4),),
+    (0, 2, False): (
+        _Stream(131072, piece=4),
+        _Stream(65536, 64, 4, 4, stages=0, per_sm=4),
+    ),
     (1, 2, False): (_Stream(65536),),
     (2, 2, False): (_Stream(32768),),
     (1, 1, True): (_Stream(524288, 128), _Stream(262144)),
-    (2, 1, True): (_Stream(262144, 128), _Stream(131072)),
+    (2, 1, True): (
+        _Stream(262144, 128),
+        _Stream(131072),
+        _Stream(65536, 128, 2, 4, stages=0, per_sm=4),
+    ),
 }
 """By how many inputs belong to columns, how many to elements, and whether these have 4 bytes."""
 
@@ -153,12 +161,12 @@ def _config(
             problem.vector,
             held=True,
             cluster=cluster,
-            ctas_per_sm=stream.per_sm,
+            ctas_per_sm=stream.per_sm or 1,
             reason=f"{held} bytes a thread",
         )
     columns = -(-longest // (piece * vectors)) * piece * vectors // cluster
     stage = columns * sum(a.bytes for a in inputs)
-    most = _SM_WARPS // warps
+    most = stream.per_sm or _SM_WARPS // warps
     per_sm = min(most, _SHARED_BYTES // (stages * stage))
     if cluster > MAX_CLUSTER_CTAS or per_sm < (most if problem.is_in_words else 1):
         return None
@@ -171,6 +179,7 @@ def _config(
         ctas=min(per_sm * _AT_ONCE[cluster], problem.many_rows),
         stages=stages,
         masked=stream.masked,
+        ctas_per_sm=stream.per_sm or 1,
         reason=f"{held} bytes a thread",
     )
 

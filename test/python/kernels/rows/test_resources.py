@@ -94,10 +94,13 @@ def test_a_given_config_with_clusters_needs_them() -> None:
         kernel.compile("sm_80")
 
 
-@pytest.mark.parametrize(("rows", "columns"), [(64, 256), (4, 1024), (2, 8192)])
-def test_each_element_is_moved_once(rows: int, columns: int) -> None:
+@pytest.mark.parametrize(
+    ("rows", "columns", "config"),
+    [(64, 256, None), (4, 1024, None), (2, 8192, RowsConfig(1, 16, 2, 4, held=True))],
+)
+def test_each_element_is_moved_once(rows: int, columns: int, config: RowsConfig | None) -> None:
     """In whole sectors, and without bank conflicts."""
-    (costs,) = softmax(rows, columns).run(device="sim", costs=True).costs
+    (costs,) = softmax(rows, columns, config=config).run(device="sim", costs=True).costs
     assert (costs.excess_sectors, costs.excess_wavefronts) == (0, 0)
     moved = sum(row.bytes for row in costs.memory if row.space == "global")
     assert moved == 2 * rows * columns * np.float32().itemsize
