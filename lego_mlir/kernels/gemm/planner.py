@@ -28,7 +28,7 @@ from lego_mlir.kernels.gemm.heuristic import Heuristic
 from lego_mlir.kernels.gemm.matrices import ALIGNMENT
 from lego_mlir.kernels.gemm.mma import heuristic as mma_heuristic
 from lego_mlir.kernels.gemm.mma.config import MmaConfig
-from lego_mlir.kernels.gemm.problem import Problem
+from lego_mlir.kernels.gemm.problem import Problem, operands_of
 from lego_mlir.kernels.gemm.unaligned.remedies import NO_REMEDIES, Remedies, refusals
 from lego_mlir.kernels.gemm.wgmma import heuristic as wgmma_heuristic
 from lego_mlir.kernels.gemm.wgmma.config import WgmmaConfig
@@ -163,6 +163,8 @@ def plan(
     if config is not None and schedule in {PERSISTENT, CP_ASYNC, GEMV} - {config.schedule}:
         raise _wrong_schedule("matmul", config, schedule)
     done = needed if schedule == PERSISTENT and isinstance(needed, Remedies) else NO_REMEDIES
+    if isinstance(config, WgmmaConfig):
+        done = done.without_copies_of(operands_of(problem, config.copied_by_threads))
     canonical, _ = with_row_major_c(done.multiplied(problem))
     if config is None:
         heuristic = HEURISTICS.get(schedule, mma_heuristic)

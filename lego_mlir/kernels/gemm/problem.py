@@ -6,6 +6,9 @@ from dataclasses import dataclass, replace
 
 from lego_mlir.hardware.dtypes import ELEMENT_BYTES
 
+_TRANSPOSED = {"row": "col", "col": "row", "a": "b", "b": "a"}
+"""Orders and operands of a GEMM by those of the GEMM of the transposes."""
+
 
 @dataclass(frozen=True, slots=True)
 class Problem:
@@ -44,7 +47,7 @@ class Problem:
     @property
     def transpose(self) -> Problem:
         """The GEMM C' = B' A', which computes the transpose of C."""
-        other = {"row": "col", "col": "row", "a": "b", "b": "a"}
+        other = _TRANSPOSED
         return replace(
             self,
             m=self.n,
@@ -54,3 +57,8 @@ class Problem:
             c=other[self.c],
             repitched="".join(sorted(other[name] for name in self.repitched)),
         )
+
+
+def operands_of(problem: Problem, names: str) -> str:
+    """Return the operands of a GEMM, by name, that some are of the GEMM with a row-major C."""
+    return "".join(sorted(_TRANSPOSED[name] for name in names)) if problem.c == "col" else names

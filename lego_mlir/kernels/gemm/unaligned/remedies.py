@@ -7,7 +7,7 @@ small GEMMs are left to `mma.sync`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -47,6 +47,11 @@ class Remedies:
     def multiplied(self, problem: Problem) -> Problem:
         """Return the GEMM of the operands and of the copies, for the GEMM of the operands."""
         return replace(problem, repitched="".join(sorted(self.repitched)))
+
+    def without_copies_of(self, names: Container[str]) -> Remedies:
+        """Return what is left to do where producer warps copy tiles of these operands."""
+        rest = {name: copy for name, copy in self.repitched.items() if name not in names}
+        return replace(self, repitched=rest)
 
     def microseconds(self, model: UnalignedModel) -> float:
         """Return the time that the copies take.

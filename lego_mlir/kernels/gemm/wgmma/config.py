@@ -71,6 +71,9 @@ class WgmmaConfig(GemmConfig):
             0 for 128.
         ping_pong: whether two consumers compute whole tiles in turns, one multiplying while the
             other stores, instead of each its rows of the same tile.
+        copied_by_threads: the operands, `a`, `b`, `ab` or none, of which producer warps copy tiles
+            if TMA does not take them; others are re-pitched first. They are those of the GEMM with
+            a row-major C, before `swap_ab`.
     """
 
     tile: tuple[int, int, int]
@@ -88,12 +91,13 @@ class WgmmaConfig(GemmConfig):
     deterministic: bool = False
     l2_promotion: int = 0
     ping_pong: bool = False
+    copied_by_threads: str = ""
 
     schedule: ClassVar[str] = "persistent"
     is_batch_rasterized: ClassVar[bool] = True
     ungrouped: ClassVar[tuple[str, ...]] = (
         *("cluster", "overlap_epilogue", "swap_ab", "ping_pong"),
-        *("split_k", "split_k_through", "deterministic"),
+        *("split_k", "split_k_through", "deterministic", "copied_by_threads"),
     )
 
     @property
@@ -231,6 +235,7 @@ class WgmmaConfig(GemmConfig):
         self._check_pipeline()
         self._check_split_k(problem)
         self._check_cluster()
+        self._check_copies()
         self._check_persistence(problem)
         self._check_shared_memory(problem, shared_bytes)
         if self.l2_promotion not in L2_PROMOTIONS:
@@ -298,6 +303,21 @@ class WgmmaConfig(GemmConfig):
                 f"{self}: {self.persistent_ctas} persistent CTAs are not a multiple of the cluster"
             )
 
+    def _check_copies(self) -> None:
+        if self.copied_by_threads not in ("", "a", "b", "ab"):
+            raise LegoError(
+                f"{self}: copied_by_threads names operands: '', 'a', 'b' or 'ab', not "
+                f"{self.copied_by_threads!r}"
+            )
+        for name in self.copied_by_threads:
+            # Tiles of A are those of CTAs across, those of B of CTAs down.
+            if self.cluster[(name == "a") != self.swap_ab] > 1:
+                raise LegoError(
+                    f"{self}: the CTAs of a cluster share tiles of {name.upper()}, which threads "
+                    "copy; only TMA loads tiles for several CTAs",
+                    hint="a cluster along the other dimension, or none",
+                )
+
     def _check_persistence(self, problem: Problem) -> None:
         if self.persistent_ctas < 0:
             raise LegoError(f"{self}: persistent_ctas is a number of CTAs, or 0")
@@ -351,5 +371,8 @@ class WgmmaConfig(GemmConfig):
             "overlapped epilogue": self.overlap_epilogue,
             "one CTA per SM": self.one_cta_per_sm,
             "swapped operands": self.swap_ab,
+            f"{' and '.join(self.copied_by_threads.upper())} copied by threads": (
+                self.copied_by_threads
+            ),
         }
         return ", ".join(text for text, is_shown in texts.items() if is_shown)
