@@ -21,9 +21,11 @@ from lego_mlir.kernels.permute.by_words.config import (
     reading_of,
     resident,
     sides_of,
-    tiled_modes,
 )
-from lego_mlir.kernels.permute.by_words.stored_sectors import stored_sectors
+from lego_mlir.kernels.permute.by_words.stored_sectors import (
+    least_stored_sectors,
+    stored_sectors,
+)
 from lego_mlir.kernels.permute.config import CopyConfig, TileConfig
 from lego_mlir.kernels.permute.problem import Mode, PermuteProblem, count_tiles
 from lego_mlir.kernels.permute.runs import RunConfig, Side, find_padding, warps_of
@@ -37,13 +39,16 @@ for a unit that is loaded; more for a word that a tile stores which overlaps ano
 one that is counted from a sector; of a warp for the ends of rows."""
 
 
-def count_words(problem: PermuteProblem, config: WordConfig, unit_bytes: int) -> Accesses:
+def count_words(
+    problem: PermuteProblem, config: WordConfig, unit_bytes: int, *, at_least: bool = False
+) -> Accesses:
     """Return the accesses of a permutation by words.
 
     Args:
         problem: the permutation of units.
         config: its tile.
         unit_bytes: bytes of a unit.
+        at_least: whether they are those that there are at least, whatever its pitches and lanes.
     """
     source, target = sides_of(problem, config)
     reading = reading_of(source, config)
@@ -51,7 +56,9 @@ def count_words(problem: PermuteProblem, config: WordConfig, unit_bytes: int) ->
     assert reading is not None
     assert writing is not None
     loads, stores = reading.requests, writing.requests
-    (put,) = put_wavefronts(problem, config, unit_bytes, [config.pitches])
+    put = 1.0
+    if not at_least:
+        (put,) = put_wavefronts(problem, config, unit_bytes, [config.pitches])
     wide = max(1, config.word * unit_bytes * WARP_THREADS // BANK_LINE_BYTES)
     wavefronts = prod(config.tile) / WARP_THREADS * put + stores * wide
     digits = len(source.side.run) - 1
@@ -69,17 +76,20 @@ def count_words(problem: PermuteProblem, config: WordConfig, unit_bytes: int) ->
         stores += ends.requests
         wavefronts += ends.requests
         instructions += ends.warps * _ENDS + ends.requests * 2 * of_step
-    modes = tiled_modes(problem, config.tile, config.sector)
     requests = loads + stores
-    tiles = Tiles(problem, config.tile, config.unit, unit_bytes, tuple(modes), config.sector)
+    stored = 1.0
+    if config.sector == 1:
+        stored = least_stored_sectors(target.side, unit_bytes)
+        if not at_least:
+            stored = stored_sectors(target, writing, ends, unit_bytes)
+    tiles = Tiles.of(problem, config.tile, config.unit, unit_bytes, config.sector)
     found = tiles.accesses(
         requests,
         wavefronts,
         steps=prod(reading.counts) * config.word + prod(writing.counts),
         ctas=resident(problem, config, unit_bytes),
-        apart=tiles.apart,
         prices=OF_WORDS,
-        stored=stored_sectors(target, writing, ends, unit_bytes) if config.sector == 1 else 1.0,
+        stored=stored,
     )
     instructions += found.special * stores * _CUT
     instructions *= found.requests / requests
@@ -88,28 +98,26 @@ def count_words(problem: PermuteProblem, config: WordConfig, unit_bytes: int) ->
 
 def count_roughly(
     problem: PermuteProblem,
-    tile: tuple[int, ...],
+    tiles: Sequence[tuple[int, ...]],
     sector: int,
-    threads: int,
+    threads: Any,
     unit_bytes: int,
     prices: Mapping[int, Prices],
 ) -> Accesses:
-    """Return what a permutation by words or squares moves, and how long CTAs take, no accesses.
+    """Return what permutations by words or squares move, and how long CTAs take, no accesses.
 
     Args:
         problem: the permutation of units.
-        tile: units of each mode.
+        tiles: units of each mode, of several tiles: what is returned has arrays.
         sector: as of `WordConfig`.
-        threads: of a CTA.
+        threads: of a CTA with each tile.
         unit_bytes: bytes of a unit.
         prices: of this kind of kernel, by the bytes of a unit.
     """
-    tiles = Tiles(problem, tile, 1, unit_bytes, tuple(tiled_modes(problem, tile, sector)), sector)
-    units = prod(tile) / threads
-    ctas = ctas_at_a_time(threads, units * unit_bytes, prod(tile) * unit_bytes)
-    return tiles.accesses(
-        0, 0, steps=units, ctas=ctas, apart=tiles.apart, prices=prices, request=float("inf")
-    )
+    found = Tiles.of(problem, tiles, 1, unit_bytes, sector)
+    units = found.units / threads
+    ctas = ctas_at_a_time(threads, units * unit_bytes, found.units * unit_bytes)
+    return found.accesses(0, 0, steps=units, ctas=ctas, prices=prices, request=float("inf"))
 
 
 def count_tiles_of_two_modes(
@@ -118,7 +126,7 @@ def count_tiles_of_two_modes(
     """Return the accesses of a permutation by tiles of two modes, which do not meet in banks."""
     special = {problem.read: config.across, problem.written: config.down}
     tile = tuple(special.get(mode, 1) for mode in problem.modes)
-    tiles = Tiles(problem, tile, 1, element_bytes)
+    tiles = Tiles.of(problem, tile, 1, element_bytes)
     # Warps have nothing to do whose rows are beyond the end; others access part of a row.
     across, down = _cover(problem.read, config.across), _cover(problem.written, config.down)
     elements = tiles.warps
@@ -148,7 +156,7 @@ def count_copy(problem: PermuteProblem, config: CopyConfig, element_bytes: int) 
     if problem.others:
         special[problem.others[-1]] = config.rows
     tile = tuple(special.get(mode, 1) for mode in problem.modes)
-    tiles = Tiles(problem, tile, 1, element_bytes)
+    tiles = Tiles.of(problem, tile, 1, element_bytes)
     threads = config.rows * config.columns
     requests = 2 * prod(tile) / config.width / WARP_THREADS
     ctas = ctas_at_a_time(threads, config.width * element_bytes, 0)
@@ -200,7 +208,7 @@ def count_runs(problem: PermuteProblem, config: RunConfig, unit_bytes: int) -> A
     requests = [_requests_of_walk(walk, most) for walk in (reading, writing)]
     wavefronts = requests[0] * word * put_each + requests[1] * max(1, unit_bytes // BANK_BYTES)
     own = [walk.steps(most) for walk in (reading, writing)]
-    tiles = Tiles(problem, config.tile, config.unit, unit_bytes)
+    tiles = Tiles.of(problem, config.tile, config.unit, unit_bytes)
     return tiles.accesses(
         sum(requests),
         wavefronts,
@@ -210,7 +218,6 @@ def count_runs(problem: PermuteProblem, config: RunConfig, unit_bytes: int) -> A
             own[0] * max(BANK_BYTES, unit_bytes),
             (config.units // period) * (period + more) * unit_bytes,
         ),
-        apart=tiles.apart,
         prices=OF_TILES,
         request=WARP_THREADS * config.store_word * unit_bytes,
     )

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import ceil
+from typing import Any
 
 from lego_mlir.hardware.limits import (
     BANK_BYTES,
@@ -110,6 +110,8 @@ _REGISTERS, _MULTIPLE = 28, 8
 class Accesses:
     """The accesses of a permutation, for each warp's worth of elements.
 
+    Numbers, or arrays of them: then what is computed of them are arrays.
+
     Attributes:
         element_bytes: of an element.
         read: bytes of the half lines that are touched, for each byte that is loaded.
@@ -131,66 +133,68 @@ class Accesses:
     """
 
     element_bytes: float
-    read: float
-    loaded: float
-    stored: float
-    requests: float
-    wavefronts: float
-    steps: float
-    ctas: int
-    tiles: int
-    warps: float
-    row: float
-    written_row: float
-    between: float
+    read: Any
+    loaded: Any
+    stored: Any
+    requests: Any
+    wavefronts: Any
+    steps: Any
+    ctas: Any
+    tiles: Any
+    warps: Any
+    row: Any
+    written_row: Any
+    between: Any
     prices: Prices
-    special: float = 0.0
-    lines: float = 0.0
-    instructions: float = 0.0
+    special: Any = 0.0
+    lines: Any = 0.0
+    instructions: Any = 0.0
 
     @property
-    def access_cycles(self) -> float:
+    def access_cycles(self) -> Any:
         """Cycles of a multiprocessor's accesses."""
         price = self.prices
         return self.wavefronts + price.request * self.requests + price.line * self.lines
 
     @property
-    def issue_cycles(self) -> float:
+    def issue_cycles(self) -> Any:
         """Cycles of a multiprocessor's schedulers, each of which issues an instruction a cycle."""
         return self.instructions / _SCHEDULERS
 
     @property
-    def least_cycles(self) -> float:
+    def least_cycles(self) -> Any:
         """Cycles of a copy."""
         return 2 * self.element_bytes * WARP_THREADS / _BYTES
 
     @property
-    def memory_cycles(self) -> float:
+    def memory_cycles(self) -> Any:
         """Cycles of device memory."""
+        import numpy as np
+
         price = self.prices
         beyond = price.loaded * (self.loaded - 1) + price.stored * (self.stored - 1)
-        beyond += price.again * min(1.0, self.between / _L2_BYTES) * (self.read - 1)
+        beyond += price.again * np.minimum(1.0, self.between / _L2_BYTES) * (self.read - 1)
         rows = price.row / self.row + price.row / 2 / self.written_row
         return self.least_cycles * (1 + beyond + rows)
 
     @property
-    def cta_cycles(self) -> float:
+    def cta_cycles(self) -> Any:
         """Cycles from a CTA's begin to its end."""
         price = self.prices
         return (price.cta + price.step * self.steps) * (1 + price.special * self.special)
 
     @property
-    def waiting_cycles(self) -> float:
+    def waiting_cycles(self) -> Any:
         """Cycles of a CTA, shared among the CTAs of a multiprocessor."""
         return self.cta_cycles / (self.ctas * self.warps)
 
     @property
-    def idle_cycles(self) -> float:
+    def idle_cycles(self) -> Any:
         """Cycles in which the first CTAs only load and the last ones only store, for all CTAs."""
         return self.prices.idle * self.cta_cycles / (self.tiles / _SMS * self.warps)
 
     @property
-    def cycles(self) -> float:
+    def cycles(self) -> Any:
         """Cycles of a multiprocessor."""
         parts = (
             self.access_cycles,
@@ -200,7 +204,7 @@ class Accesses:
             _LAUNCH / self.warps,
         )
         power = self.prices.sharpness
-        longest: float = sum(part**power for part in parts) ** (1 / power)
+        longest = sum(part**power for part in parts) ** (1 / power)
         return longest + self.idle_cycles
 
 
@@ -209,8 +213,8 @@ def prices_of(kind: Mapping[int, Prices], unit_bytes: int) -> Prices:
     return kind[min(unit_bytes, max(kind))]
 
 
-def ctas_at_a_time(threads: int, thread_bytes: float, shared_bytes: float) -> int:
-    """Return how many CTAs a multiprocessor works on at a time.
+def ctas_at_a_time(threads: Any, thread_bytes: Any, shared_bytes: Any) -> Any:
+    """Return how many CTAs a multiprocessor works on at a time; of arrays, an array.
 
     Args:
         threads: of a CTA.
@@ -220,8 +224,8 @@ def ctas_at_a_time(threads: int, thread_bytes: float, shared_bytes: float) -> in
     return resident_ctas(threads, _REGISTERS + thread_bytes / BANK_BYTES, shared_bytes)
 
 
-def resident_ctas(threads: int, registers: float, shared_bytes: float, least: int = 1) -> int:
-    """Return how many CTAs a multiprocessor has room for, one at least.
+def resident_ctas(threads: Any, registers: Any, shared_bytes: Any, least: int = 1) -> Any:
+    """Return how many CTAs a multiprocessor has room for, one at least; of arrays, an array.
 
     Args:
         threads: of a CTA.
@@ -229,15 +233,11 @@ def resident_ctas(threads: int, registers: float, shared_bytes: float, least: in
         shared_bytes: of a CTA's shared memory.
         least: CTAs that there are registers for, whatever a thread needs.
     """
-    registers = min(registers, SM_REGISTERS // (threads * least) // _MULTIPLE * _MULTIPLE)
-    of_thread = ceil(registers / _MULTIPLE) * _MULTIPLE
+    import numpy as np
+
+    registers = np.minimum(registers, SM_REGISTERS // (threads * least) // _MULTIPLE * _MULTIPLE)
+    of_thread = np.minimum(-(-registers // _MULTIPLE) * _MULTIPLE, MAX_THREAD_REGISTERS)
     of_warps = -(-threads // WARP_THREADS) * WARP_THREADS
-    return max(
-        1,
-        min(
-            MAX_SM_CTAS,
-            MAX_SM_THREADS // of_warps,
-            SM_REGISTERS // (of_warps * min(of_thread, MAX_THREAD_REGISTERS)),
-            int(MAX_SHARED_BYTES // (shared_bytes + RESERVED_SHARED_BYTES)),
-        ),
-    )
+    by_threads = np.minimum(MAX_SM_THREADS // of_warps, SM_REGISTERS // (of_warps * of_thread))
+    by_shared = MAX_SHARED_BYTES // (shared_bytes + RESERVED_SHARED_BYTES)
+    return np.maximum(1, np.minimum(MAX_SM_CTAS, np.minimum(by_threads, by_shared))).astype(int)

@@ -19,9 +19,10 @@ from lego_mlir.kernels.permute.access_costs import (
 )
 from lego_mlir.kernels.permute.accesses import Accesses
 from lego_mlir.kernels.permute.by_squares.config import SquareConfig
-from lego_mlir.kernels.permute.by_squares.heuristic import rank_squares
+from lego_mlir.kernels.permute.by_squares.heuristic import rank_squares, square_candidates
 from lego_mlir.kernels.permute.by_words.config import WordConfig
-from lego_mlir.kernels.permute.by_words.heuristic import rank_words
+from lego_mlir.kernels.permute.by_words.heuristic import rank_words, word_candidates
+from lego_mlir.kernels.permute.candidates import cheapest
 from lego_mlir.kernels.permute.config import CopyConfig, TileConfig
 from lego_mlir.kernels.permute.problem import PermuteProblem, count_tiles
 from lego_mlir.kernels.permute.run_heuristic import choose_runs
@@ -143,9 +144,13 @@ def choose_config(problem: PermuteProblem, element_bytes: int, max_width: int) -
     found: list[tuple[Config, Accesses]] = [
         (config, _count(problem, config, element_bytes)) for config in configs.values()
     ]
-    found.append(by_words(problem, element_bytes, max_width))
-    squares = by_squares(problem, element_bytes, max_width)
-    found += [] if squares is None else [squares]
+    units = _in_units(problem, element_bytes, max_width)
+    least = min(accesses.cycles for _, accesses in found)
+    if (squares := cheapest(square_candidates(*units), least)) is not None:
+        found.append(squares)
+        least = squares[1].cycles
+    if (words := cheapest(word_candidates(*units, _TILES), least)) is not None:
+        found.append(words)
     return min(found, key=lambda each: each[1].cycles)[0]
 
 
@@ -186,14 +191,16 @@ def by_words(
     problem: PermuteProblem, element_bytes: int, max_width: int
 ) -> tuple[WordConfig, Accesses]:
     """Return the config by words and what it accesses; arguments as of a choice."""
-    return rank_words(*_in_units(problem, element_bytes, max_width), _TILES)[0]
+    best = cheapest(word_candidates(*_in_units(problem, element_bytes, max_width), _TILES))
+    assert best is not None
+    return best
 
 
 def by_squares(
     problem: PermuteProblem, element_bytes: int, max_width: int
 ) -> tuple[SquareConfig, Accesses] | None:
     """Return the config by squares and what it accesses, if there is one; arguments as above."""
-    return next(iter(rank_squares(*_in_units(problem, element_bytes, max_width))), None)
+    return cheapest(square_candidates(*_in_units(problem, element_bytes, max_width)))
 
 
 def _in_units(

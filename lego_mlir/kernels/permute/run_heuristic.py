@@ -1,18 +1,18 @@
 """The tile of whole runs that a permutation takes, and when it is better than a tile of two modes.
 
 Device memory is read in halves of its lines of 128 bytes, and written in sectors of 32: a run that
-is short, or begins anywhere, moves more than its own bytes. `touched` counts them, for all
-heuristics of permutations.
+is short, or begins anywhere, moves more than its own bytes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from math import gcd, log2, prod
+from math import prod
+from typing import Any
 
 from lego_mlir.hardware.limits import BANK_BYTES, HALF_LINE_BYTES, SECTOR_BYTES
-from lego_mlir.kernels.permute.problem import PermuteProblem, count_tiles
-from lego_mlir.kernels.permute.runs import RunConfig, Side
+from lego_mlir.kernels.permute.problem import PermuteProblem
+from lego_mlir.kernels.permute.runs import RunConfig
+from lego_mlir.kernels.permute.tiles import TileRows
 
 _RUN_BYTES = 8192
 """Runs are not looked at that are longer: they move little more than their own bytes."""
@@ -51,16 +51,16 @@ def choose_runs(problem: PermuteProblem, unit: int, unit_bytes: int, max_bytes: 
         unit_bytes: bytes of a unit.
         max_bytes: bytes that one access may take, by the alignment of both arrays.
     """
+    import numpy as np
+
     tile_bytes = _NARROW_TILE_BYTES if unit_bytes < BANK_BYTES else _TILE_BYTES
     most, large = tiles_of_runs(problem, unit_bytes, tile_bytes, _CTAS)
     word = max(1, min(BANK_BYTES, max_bytes) // unit_bytes)
 
-    def cost(tile: tuple[int, ...]) -> tuple[float, tuple[int, ...]]:
-        narrow = sum(log2(word // w) for w in _words(problem, tile, word))
-        of_tile = cost_of_tile(problem, tile, unit_bytes, most)
-        return of_tile * (1 + _NARROW * narrow), tile
-
-    return _with_threads(problem, min(large, key=cost), unit, word)
+    cost = costs_of_tiles(problem, np.array(large), unit_bytes, most)
+    narrow = sum(np.log2(word / width) for width in _words(problem, np.array(large), word))
+    _, tile = min(zip((cost * (1 + _NARROW * narrow)).tolist(), large, strict=True))
+    return _with_threads(problem, tile, unit, word)
 
 
 def tiles_of_runs(
@@ -117,86 +117,53 @@ def _divisions(size: int) -> list[int]:
     return sorted({*powers, *(-(-size // n) for n in range(1, _PARTS + 1))})
 
 
-def cost_of_tile(
-    problem: PermuteProblem, tile: tuple[int, ...], unit_bytes: int, most: int
-) -> float:
-    """Return what a tile costs for each byte: what it moves, with threads that have no work."""
-    pairs = [(m.size, t) for m, t in zip(problem.modes, tile, strict=True)]
-    covered = prod(-(-n // t) * t for n, t in pairs) / prod(n for n, _ in pairs)
-    small = log2(most / prod(tile))
-    sides = (Side.of(problem, tile, is_source=is_source) for is_source in (True, False))
-    overhead = sum(_RUN_OVERHEAD / (side.extents[-1] * unit_bytes) for side in sides) / 2
-    return (moved(problem, tile, unit_bytes) + overhead) * covered * (1 + _SMALL * small)
+def costs_of_tiles(problem: PermuteProblem, tiles: Any, unit_bytes: int, most: int) -> Any:
+    """Return what each tile costs for each byte: what it moves, with threads that have no work."""
+    import numpy as np
+
+    sizes = np.array([mode.size for mode in problem.modes])
+    covered = (-(-sizes // tiles) * tiles / sizes).prod(axis=-1)
+    small = np.log2(most / tiles.prod(axis=-1))
+    sides = [TileRows.of(problem, tiles, is_source=s) for s in (True, False)]
+    overhead = sum(_RUN_OVERHEAD / (rows.units * unit_bytes) for rows in sides) / 2
+    return (moved(problem, tiles, unit_bytes) + overhead) * covered * (1 + _SMALL * small)
 
 
-def _words(problem: PermuteProblem, tile: tuple[int, ...], word: int) -> tuple[int, int]:
+def _words(problem: PermuteProblem, tiles: Any, word: int) -> list[Any]:
     """Return the units of accesses to input and output: at most a word, as runs are aligned."""
+    import numpy as np
+
     found = []
     for is_source in (True, False):
-        side = Side.of(problem, tile, is_source=is_source)
-        width = word
-        while not side.is_aligned(width):
-            width //= 2
-        found.append(width)
-    return found[0], found[1]
+        rows = TileRows.of(problem, tiles, is_source=is_source)
+        ends = np.gcd(rows.units, rows.size * rows.inner)
+        found.append(np.gcd(word, np.gcd(ends, rows.apart)))
+    return found
 
 
 def _with_threads(
     problem: PermuteProblem, tile: tuple[int, ...], unit: int, word: int
 ) -> RunConfig:
     """Return the config of a tile, with threads for about `_STEPS` accesses each."""
-    load, store = _words(problem, tile, word)
+    import numpy as np
+
+    load, store = (int(width) for width in _words(problem, np.array(tile), word))
     accesses = prod(tile) // max(load, store)
     threads = next((n for n in _THREADS if accesses <= n * _STEPS), _THREADS[-1])
     return RunConfig(tile, threads, unit, load, store)
 
 
-def moved(problem: PermuteProblem, tile: tuple[int, ...], element_bytes: int) -> float:
-    """Return the bytes that a permutation by tiles moves, for each byte of the tensor.
+def moved(problem: PermuteProblem, tiles: Any, element_bytes: int) -> Any:
+    """Return the bytes that a permutation by each of some tiles moves, for each byte of the tensor.
 
     Args:
         problem: the permutation.
-        tile: elements of each mode.
+        tiles: elements of each mode, along the last axis of an array.
         element_bytes: bytes of an element.
     """
-    return sum(ratio for ratio, _ in _touched(problem, tile, element_bytes)) / 2
+    import numpy as np
 
-
-def touched(
-    problem: PermuteProblem,
-    tile: tuple[int, ...],
-    element_bytes: int,
-    units: tuple[int, int] = (HALF_LINE_BYTES, SECTOR_BYTES),
-) -> tuple[float, float]:
-    """Return the bytes of the units that tiles touch, for each byte that is loaded and stored.
-
-    A run that is cut moves its own bytes only, but touches as many units beyond them as any other.
-
-    Args:
-        problem: the permutation.
-        tile: elements of each mode.
-        element_bytes: bytes of an element.
-        units: bytes of a unit of the input, and of one of the output.
-    """
-    found = _touched(problem, tile, element_bytes, units)
-    read, written = (1 + (r - 1) * cut for r, cut in found)
-    return read, written
-
-
-def _touched(
-    problem: PermuteProblem,
-    tile: tuple[int, ...],
-    element_bytes: int,
-    units: tuple[int, int] = (HALF_LINE_BYTES, SECTOR_BYTES),
-) -> Iterator[tuple[float, float]]:
-    """Yield what whole runs touch for each byte, and how many times more runs cut ones make."""
-    sizes = tuple(m.size for m in problem.modes)
-    clipped = tuple(min(t, n) for t, n in zip(tile, sizes, strict=True))
-    for is_source, unit in zip((True, False), units, strict=True):
-        side = Side.of(problem, clipped, is_source=is_source)
-        run = side.extents[-1] * element_bytes
-        around = [prod(sizes[k] for k in side.order[n:]) for n in range(1, len(side.outer) + 1)]
-        step = gcd(unit, run, *(n * element_bytes for n in around))
-        size, part = sizes[side.run[0]], clipped[side.run[0]]
-        # A run begins at any multiple of `step`: it touches units in proportion.
-        yield (run + unit - step) / run, count_tiles(size, part) * part / size
+    clipped = np.minimum(tiles, [mode.size for mode in problem.modes])
+    source, target = (TileRows.of(problem, clipped, is_source=s) for s in (True, False))
+    read = source.touched(element_bytes, HALF_LINE_BYTES)
+    return (read + target.touched(element_bytes, SECTOR_BYTES)) / 2

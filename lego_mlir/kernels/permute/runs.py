@@ -37,7 +37,7 @@ from lego_mlir.kernels.permute.dependence import complete_tile, dependence, depe
 from lego_mlir.kernels.permute.problem import Mode, PermuteProblem, count_tiles
 from lego_mlir.kernels.permute.walks import Walk
 
-_NEAR_BYTES = 16 << 20
+NEAR_BYTES = 16 << 20
 """Bytes that are loaded until something is looked for in the L2 cache: so many find it there."""
 
 
@@ -151,7 +151,7 @@ def raster_order(
     modes = tuple(range(len(tile)))
     first, last = (Side.of(problem, tile, is_source=s).run[0] for s in (True, False))
     between = prod(counts[first + 1 :]) * prod(tile) * unit_bytes
-    if between <= _NEAR_BYTES or first >= last:
+    if between <= NEAR_BYTES or first >= last:
         return modes
     return (*(k for k in modes if k not in (first, last)), first, last)
 

@@ -1,17 +1,103 @@
-"""The tiles of a permutation, of any kind of kernel: how many there are, and what they move."""
+"""The tiles of a permutation, of any kind of kernel: how many there are, and what they move.
+
+All is of one tile, or of many at once: a tile is an array whose last axis has its units along each
+mode, and what is returned has the other axes.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import gcd, prod
+from math import gcd
+from typing import Any
 
-from lego_mlir.hardware.limits import BANK_BYTES, SECTOR_BYTES, WARP_THREADS
+from lego_mlir.hardware.limits import (
+    BANK_BYTES,
+    HALF_LINE_BYTES,
+    SECTOR_BYTES,
+    WARP_THREADS,
+)
 from lego_mlir.kernels.permute.accesses import Accesses, Prices, prices_of
-from lego_mlir.kernels.permute.by_words.tiled_mode import TiledMode
-from lego_mlir.kernels.permute.problem import PermuteProblem, count_tiles
-from lego_mlir.kernels.permute.run_heuristic import touched
-from lego_mlir.kernels.permute.runs import Side, raster_order
+from lego_mlir.kernels.permute.problem import PermuteProblem
+from lego_mlir.kernels.permute.runs import NEAR_BYTES, Side
+
+
+@dataclass(frozen=True, slots=True)
+class TileRows:
+    """The rows of tiles in one of the two memories: what lies side by side, as the run of `Side`.
+
+    Attributes:
+        first: the slowest mode of a row, by its number in the problem.
+        size: of that mode.
+        part: units of the tile along it.
+        inner: units of a step of it.
+        apart: the largest number that divides the distances of rows in memory, in units; 0 if there
+            is one row only.
+    """
+
+    first: Any
+    size: Any
+    part: Any
+    inner: Any
+    apart: Any
+
+    @staticmethod
+    def of(problem: PermuteProblem, tiles: Any, *, is_source: bool) -> TileRows:
+        """Return the rows of the input or of the output.
+
+        Args:
+            problem: the permutation of units.
+            tiles: units of each mode.
+            is_source: which of them.
+        """
+        import numpy as np
+
+        side = Side.of(problem, (0,) * len(problem.modes), is_source=is_source)
+        order, sizes = np.array(side.order), np.array(side.sizes)
+        strides = [side.strides[k] for k in side.order]
+        ordered = tiles[..., order]
+        is_cut = ordered != sizes[order]
+        # The innermost mode that a tile has a part of; the slowest one if it has all of each.
+        last = len(order) - 1 - np.argmax(is_cut[..., ::-1], axis=-1)
+        place = np.where(is_cut.any(axis=-1), last, 0)
+        part = np.take_along_axis(ordered, place[..., None], axis=-1)[..., 0]
+        first = order[place]
+        return TileRows(
+            first, sizes[first], part, np.array(strides)[place], np.array(_divisors(strides))[place]
+        )
+
+    @property
+    def units(self) -> Any:
+        """The units of a row."""
+        return self.part * self.inner
+
+    @property
+    def cut(self) -> Any:
+        """How many times more rows there are in tiles, of which some are cut, than whole ones."""
+        return -(-self.size // self.part) * self.part / self.size
+
+    def touched(self, unit_bytes: int, among: int) -> Any:
+        """Return the bytes of the sectors or lines that rows touch, for each byte of them.
+
+        Args:
+            unit_bytes: bytes of a unit.
+            among: bytes of a sector, or of a line.
+        """
+        import numpy as np
+
+        row = self.units * unit_bytes
+        step = np.gcd(among, np.gcd(row, self.apart * unit_bytes))
+        # A row begins at any multiple of `step`: it touches sectors in proportion.
+        return (row + among - step) / row
+
+
+def _divisors(strides: Sequence[int]) -> list[int]:
+    """Return what divides all strides before each one."""
+    found, divisor = [], 0
+    for stride in strides:
+        found.append(divisor)
+        divisor = gcd(divisor, stride)
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,64 +106,116 @@ class Tiles:
 
     Attributes:
         problem: the permutation of units.
-        tile: units of each mode.
+        tile: units of each mode, along the last axis of an array.
         unit: elements of a unit.
         unit_bytes: bytes of a unit.
-        modes: how they cover each mode, if they may overlap: those of kernels by words.
-        sector: as of `WordConfig`.
+        sizes: of the modes.
+        advance: units along each mode from a tile's begin to the next one's.
+        counts: tiles along each mode.
+        source: the tile's rows in the input.
+        target: the tile's rows in the output.
+        sector: as of `WordConfig`; 0 for tiles that are cut at the ends of modes. Others overlap.
     """
 
     problem: PermuteProblem
-    tile: tuple[int, ...]
+    tile: Any
     unit: int
     unit_bytes: int
-    modes: tuple[TiledMode, ...] = ()
-    sector: int = 1
+    sizes: Any
+    advance: Any
+    counts: Any
+    source: TileRows
+    target: TileRows
+    sector: int
+
+    @staticmethod
+    def of(
+        problem: PermuteProblem, tile: Any, unit: int, unit_bytes: int, sector: int = 0
+    ) -> Tiles:
+        """Return tiles; arguments as the attributes."""
+        import numpy as np
+
+        advance = tile = np.asarray(tile)
+        source, target = (TileRows.of(problem, tile, is_source=s) for s in (True, False))
+        sizes = np.array([mode.size for mode in problem.modes])
+        if sector > 1:
+            is_first = np.arange(len(sizes)) == target.first[..., None]
+            advance = tile - is_first * -(-(sector - 1) // target.inner)[..., None]
+        counts = 1 + -(-np.maximum(0, sizes - tile) // advance)
+        how = (sizes, advance, counts, source, target)
+        return Tiles(problem, tile, unit, unit_bytes, *how, sector)
 
     @property
-    def counts(self) -> list[int]:
-        """The tiles along each mode."""
-        if self.modes:
-            return [mode.count for mode in self.modes]
-        pairs = zip(self.problem.modes, self.tile, strict=True)
-        return [count_tiles(m.size, t) for m, t in pairs]
+    def units(self) -> Any:
+        """The units of a tile."""
+        return self.tile.prod(axis=-1)
 
     @property
-    def warps(self) -> float:
-        """The warps' worths of elements in a tile, on average of whole tiles and cut ones."""
-        units = prod(m.size for m in self.problem.modes)
-        return units * self.unit / WARP_THREADS / prod(self.counts)
+    def special(self) -> Any:
+        """The part of the tiles that are not the same for all threads."""
+        if not self.sector:
+            return 0.0
+        counts = self.counts
+        is_cut = (self.sizes - self.tile) % self.advance > 0
+        usual = ((counts - is_cut) / counts).prod(axis=-1)
+        if self.sector > 1:  # nor are those with ends of rows
+            along = self.along(counts, self.target.first)
+            usual = usual * (along > 2) * (along - 2) / along
+        return 1 - usual
 
     @property
-    def covered(self) -> float:
+    def covered(self) -> Any:
         """The elements of all tiles, for each one of the tensor."""
-        units = prod(m.size for m in self.problem.modes)
-        return prod(self.counts) * prod(self.tile) / units
+        return self.counts.prod(axis=-1) * self.units / self.sizes.prod()
 
     @property
-    def apart(self) -> int:
-        """The tiles from one to where its input's run goes on, in the output's order."""
-        first = Side.of(self.problem, self.tile, is_source=True).run[0]
-        order = raster_order(self.problem, self.tile, self.counts, self.unit_bytes)
-        return prod(self.counts[k] for k in order[order.index(first) + 1 :])
+    def apart(self) -> Any:
+        """The tiles from one to where its input's run goes on, in the order of CTAs."""
+        import numpy as np
 
-    def _stored_by(self, request: float) -> float:
+        first, last, counts = self.source.first, self.target.first, self.counts
+        between = (np.where(np.arange(len(self.sizes)) > first[..., None], counts, 1)).prod(axis=-1)
+        is_near = between * self.units * self.unit_bytes <= NEAR_BYTES
+        return np.where(is_near | (first >= last), between, self.along(counts, last))
+
+    @staticmethod
+    def along(counts: Any, mode: Any) -> Any:
+        """Return the tiles along one mode."""
+        import numpy as np
+
+        return np.take_along_axis(counts, mode[..., None], axis=-1)[..., 0]
+
+    def _stored_by(self, request: float) -> Any:
         """Return the bytes of the sectors that stores of so many bytes touch, for each byte."""
-        side = Side.of(self.problem, self.tile, is_source=False)
-        row = side.extents[-1] * self.unit_bytes
-        starts = (n * self.unit_bytes for n in (side.extents[-1], *side.strides_of_rows))
-        each = min(row, request)
-        return (each + SECTOR_BYTES - gcd(SECTOR_BYTES, *starts)) / each
+        import numpy as np
+
+        row = self.target.units * self.unit_bytes
+        step = np.gcd(SECTOR_BYTES, np.gcd(row, self.target.apart * self.unit_bytes))
+        each = np.minimum(row, request)
+        return (each + SECTOR_BYTES - step) / each
+
+    def _touched(self, *, is_source: bool, among: int) -> Any:
+        """Return the bytes of sectors or lines that tiles touch, for each byte of them.
+
+        A row that is cut moves its own bytes only, but touches as many beyond them as any other.
+        """
+        import numpy as np
+
+        rows = self.source if is_source else self.target
+        if not self.sector:
+            clipped = np.minimum(self.tile, self.sizes)
+            rows = TileRows.of(self.problem, clipped, is_source=is_source)
+        return 1 + (rows.touched(self.unit_bytes, among) - 1) * rows.cut
 
     def accesses(
         self,
         requests: float,
         wavefronts: float,
         *,
-        steps: float,
-        ctas: int,
-        apart: int,
+        steps: Any,
+        ctas: Any,
         prices: Mapping[int, Prices],
+        apart: Any = None,
         stored: float = 0.0,
         request: float = WARP_THREADS * BANK_BYTES,
     ) -> Accesses:
@@ -88,40 +226,48 @@ class Tiles:
             wavefronts: of a tile.
             steps: of a thread.
             ctas: that a multiprocessor works on at a time.
-            apart: tiles from one to where its input's run goes on.
             prices: of this kind of kernel, by the bytes of a unit.
+            apart: tiles from one to where its input's run goes on, if it is not `self.apart`.
             stored: bytes of the sectors that stores of warps touch, for each byte that is stored;
                 0 if they are not counted.
             request: bytes that one of them stores at most, if they are not.
         """
-        read, written = touched(self.problem, self.tile, self.unit_bytes)
-        loaded, _ = touched(self.problem, self.tile, self.unit_bytes, (SECTOR_BYTES, SECTOR_BYTES))
-        stored = stored or max(written, self._stored_by(request))
-        counts, special = self.counts, 0.0
-        if self.modes:
+        import numpy as np
+
+        read = self._touched(is_source=True, among=HALF_LINE_BYTES)
+        loaded = self._touched(is_source=True, among=SECTOR_BYTES)
+        written: Any = stored
+        if not stored:
+            touched = self._touched(is_source=False, among=SECTOR_BYTES)
+            written = np.maximum(touched, self._stored_by(request))
+        if self.sector:
             # Tiles overlap where others are cut, and what they have in common is moved again.
-            read, loaded, stored = (n * self.covered for n in (read, loaded, stored))
-            special = 1 - prod(m.regular / m.count for m in self.modes)
-        source, target = (Side.of(self.problem, self.tile, is_source=s) for s in (True, False))
+            covered = self.covered
+            read, loaded, written = (n * covered for n in (read, loaded, written))
         if self.sector > 1:  # only ends of rows are stored by two
-            first = target.run[0]
-            row = target.extents[-1] // self.tile[first] * self.problem.modes[first].size
-            stored = 1 + (self.sector - gcd(self.sector, row)) / row
-            special = 1 - (1 - special) * max(0, counts[first] - 2) / counts[first]
+            row = self.target.inner * self.target.size
+            written = 1 + (self.sector - np.gcd(self.sector, row)) / row
+        tiles = self.counts.prod(axis=-1)
+        warps = self.sizes.prod() * self.unit / WARP_THREADS / tiles
         return Accesses(
             self.unit_bytes / self.unit,
             read,
             loaded,
-            stored,
-            requests / self.warps,
-            wavefronts / self.warps,
+            written,
+            requests / warps,
+            wavefronts / warps,
             steps,
             ctas,
-            prod(counts),
-            self.warps,
-            source.extents[-1] * self.unit_bytes,
-            target.extents[-1] * self.unit_bytes,
-            apart * prod(self.tile) * self.unit_bytes,
+            tiles,
+            warps,
+            self.source.units * self.unit_bytes,
+            self.target.units * self.unit_bytes,
+            (self.apart if apart is None else apart) * self.units * self.unit_bytes,
             prices_of(prices, self.unit_bytes),
-            special,
+            self.special,
         )
+
+    @property
+    def warps(self) -> Any:
+        """The warps' worths of elements in a tile, on average of whole tiles and cut ones."""
+        return self.sizes.prod() * self.unit / WARP_THREADS / self.counts.prod(axis=-1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import product
 
 from lego_mlir.hardware.limits import BANK_BYTES
@@ -45,6 +46,7 @@ class SquareConfig:
     group: int = 1
 
 
+@lru_cache(maxsize=1 << 6)
 def sides_of(
     problem: PermuteProblem, tile: tuple[int, ...], square: int, sector: int, group: int = 1
 ) -> tuple[RowSide, RowSide] | None:
@@ -126,6 +128,7 @@ def storing_ends(target: RowSide, most: int) -> Traversal | None:
     return target.traversal(target.ends, most, period=target.period)
 
 
+@lru_cache(maxsize=1 << 6)
 def walks_of(
     problem: PermuteProblem, config: SquareConfig
 ) -> tuple[RowSide, RowSide, Traversal, Traversal]:
@@ -160,4 +163,4 @@ def resident(problem: PermuteProblem, config: SquareConfig) -> int:
     registers += 2.8 if config.sector > 1 else 0.0
     _, units = pitches_of(source, target, config.pitch)
     least = _RESIDENT_THREADS // config.threads
-    return resident_ctas(config.threads, registers, units * config.unit_bytes, least)
+    return int(resident_ctas(config.threads, registers, units * config.unit_bytes, least))

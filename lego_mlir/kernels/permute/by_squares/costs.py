@@ -17,9 +17,13 @@ from lego_mlir.kernels.permute.by_squares.config import (
 )
 from lego_mlir.kernels.permute.by_words.config import tiled_modes
 from lego_mlir.kernels.permute.by_words.row_side import RowSide
-from lego_mlir.kernels.permute.by_words.stored_sectors import stored_sectors
+from lego_mlir.kernels.permute.by_words.stored_sectors import (
+    least_stored_sectors,
+    stored_sectors,
+)
 from lego_mlir.kernels.permute.by_words.traversal import Traversal
 from lego_mlir.kernels.permute.problem import PermuteProblem
+from lego_mlir.kernels.permute.runs import Side
 from lego_mlir.kernels.permute.tiles import Tiles
 
 _ONCE, _LOADED, _DIGIT, _SHIFTED, _CUT, _GROUPED, _ENDS = 20.0, 4.8, 2.1, 9.6, 1.1, 6.0, 12.0
@@ -35,12 +39,15 @@ _SAMPLE = 128
 """Threads whose wavefronts are counted."""
 
 
-def count_squares(problem: PermuteProblem, config: SquareConfig) -> Accesses:
+def count_squares(
+    problem: PermuteProblem, config: SquareConfig, *, at_least: bool = False
+) -> Accesses:
     """Return the accesses of a permutation by squares.
 
     Args:
         problem: the permutation of units.
         config: its tile.
+        at_least: whether they are those that there are at least, which takes less time.
     """
     source, target, reading, writing = walks_of(problem, config)
     modes = tiled_modes(problem, config.tile, config.sector)
@@ -52,7 +59,8 @@ def count_squares(problem: PermuteProblem, config: SquareConfig) -> Accesses:
     stores = writing.requests
     lines = loads * _rows_at_once(reading) + stores * _rows_at_once(writing)
     wide = max(1, config.square * config.unit_bytes * WARP_THREADS // BANK_LINE_BYTES)
-    wavefronts = rows * put_wavefronts(source, target, reading, config) + takes * wide
+    put = 1.0 if at_least else put_wavefronts(source, target, reading, config)
+    wavefronts = rows * put + takes * wide
     digits = len(target.side.run) - 1
     cut = sum(mode.is_cut for mode in modes)
     instructions = (reading.warps + writing.warps) * _ONCE
@@ -67,15 +75,19 @@ def count_squares(problem: PermuteProblem, config: SquareConfig) -> Accesses:
         lines += _END * ends.requests
         wavefronts += ends.requests
         instructions += ends.requests * (_ENDS + 2 * of_step)
-    tiles = Tiles(problem, config.tile, config.unit, config.unit_bytes, tuple(modes), config.sector)
+    tiles = Tiles.of(problem, config.tile, config.unit, config.unit_bytes, config.sector)
     steps, unit_bytes = len(reading.steps), config.unit_bytes
-    stored = stored_sectors(target, writing, ends, unit_bytes) if config.sector == 1 else 1.0
+    stored = 1.0
+    if config.sector == 1:
+        whole_rows = Side.of(problem, config.tile, is_source=False)
+        stored = least_stored_sectors(whole_rows, unit_bytes)
+        if not at_least:
+            stored = stored_sectors(target, writing, ends, unit_bytes)
     found = tiles.accesses(
         loads + stores,
         wavefronts,
         steps=steps * config.square + len(writing.steps),
         ctas=resident(problem, config),
-        apart=tiles.apart,
         prices=OF_SQUARES,
         stored=stored,
     )

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from math import prod
+from typing import Any
 
 from lego_mlir.hardware.limits import BANK_BYTES, MAX_ACCESS_BYTES, SECTOR_BYTES
 from lego_mlir.kernels.permute.accesses import OF_SQUARES, Accesses
@@ -18,6 +20,7 @@ from lego_mlir.kernels.permute.by_squares.config import (
 from lego_mlir.kernels.permute.by_squares.costs import count_squares
 from lego_mlir.kernels.permute.by_words.config import is_grouped
 from lego_mlir.kernels.permute.by_words.heuristic import ranked_tiles, to_sectors
+from lego_mlir.kernels.permute.candidates import Candidate, ranked
 from lego_mlir.kernels.permute.problem import PermuteProblem, count_tiles
 from lego_mlir.kernels.permute.run_heuristic import tiles_of_runs
 
@@ -34,10 +37,10 @@ _THREAD_BYTES = (24, 136)
 """Bytes that a thread loads, at least and at most, where the numbers of threads allow."""
 
 
-def rank_squares(
+def square_candidates(
     problem: PermuteProblem, unit: int, unit_bytes: int, max_bytes: int
-) -> list[tuple[SquareConfig, Accesses]]:
-    """Return the configs by squares, and what they access, the best first.
+) -> list[Candidate[SquareConfig]]:
+    """Return configs by squares, of the tiles that move the least.
 
     Units of 8 bytes have none: they were as fast or faster by words, on an H200.
 
@@ -56,18 +59,30 @@ def rank_squares(
     if max_bytes == MAX_ACCESS_BYTES:
         overlapping = {t for tile in tiles for t in to_sectors(problem, tile, sector, most)}
         classes.append((sector, overlapping))
-    found: list[tuple[float, tuple[int, ...], int, SquareConfig, Accesses]] = []
+
+    def work_out(config: SquareConfig) -> tuple[SquareConfig, Accesses]:
+        return config, count_squares(problem, config)
+
+    found = []
     for of_tiles, each in classes:
         looked_at = 0
         for tile in ranked_tiles(problem, each, of_tiles, unit_bytes, _threads, OF_SQUARES):
             configs = list(configs_of(problem, tile, unit, unit_bytes, of_tiles, group))
             for config in configs:
-                counts = count_squares(problem, config)
-                found.append((counts.cycles, tile, config.threads, config, counts))
+                least = count_squares(problem, config, at_least=True).cycles
+                order = (tile, config.threads, config.sector, config.group)
+                found.append(Candidate(least, order, partial(work_out, config)))
             looked_at += bool(configs)
             if looked_at == _TILES:
                 break
-    return [(config, counts) for *_, config, counts in sorted(found, key=lambda each: each[:3])]
+    return found
+
+
+def rank_squares(
+    problem: PermuteProblem, unit: int, unit_bytes: int, max_bytes: int
+) -> list[tuple[SquareConfig, Accesses]]:
+    """Return the configs by squares, and what they access, the best first; arguments as above."""
+    return ranked(square_candidates(problem, unit, unit_bytes, max_bytes))
 
 
 def configs_of(
@@ -98,10 +113,10 @@ def configs_of(
     # Words of a row are apart by an odd number of words, so that lanes do not meet in banks.
     pitch = (count_tiles(target.units, square) | 1) * square
     least, most = _THREAD_BYTES
-    size = _bytes(tile, unit_bytes)
+    size = prod(tile) * unit_bytes
     for threads in _THREADS:
         is_fitting = least * threads <= size <= most * threads
-        if not is_fitting and threads != _threads(problem, tile, unit_bytes):
+        if not is_fitting and threads != _threads(problem, [tile], unit_bytes)[0]:
             continue
         ways = [loading(source, target, threads), storing(target, threads)]
         if square > 1 and not target.is_aligned:
@@ -113,11 +128,10 @@ def configs_of(
                 yield replace(config, group=group)
 
 
-def _threads(problem: PermuteProblem, tile: tuple[int, ...], unit_bytes: int) -> int:
-    """Return the fewest threads of a CTA with a tile that do not load too much each."""
-    size = _bytes(tile, unit_bytes)
-    return next((n for n in _THREADS if size <= n * _THREAD_BYTES[1]), _THREADS[-1])
+def _threads(problem: PermuteProblem, tiles: Sequence[tuple[int, ...]], unit_bytes: int) -> Any:
+    """Return the fewest threads of a CTA with each tile that do not load too much each."""
+    import numpy as np
 
-
-def _bytes(tile: tuple[int, ...], unit_bytes: int) -> int:
-    return prod(tile) * unit_bytes
+    sizes = np.prod(tiles, axis=-1) * unit_bytes
+    limits = [n * _THREAD_BYTES[1] for n in _THREADS[:-1]]
+    return np.array(_THREADS)[np.searchsorted(limits, sizes)]

@@ -115,4 +115,4 @@ def resident(problem: PermuteProblem, config: WordConfig, unit_bytes: int) -> in
         registers += min(16.0, 2.0 * word * (reading.counts[-1] - 1))
     least = max(2, _RESIDENT_THREADS // config.threads)
     shared = shared_units(target.side, config.pitches, word) * unit_bytes
-    return resident_ctas(config.threads, registers, shared, least)
+    return int(resident_ctas(config.threads, registers, shared, least))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cache, partial
 from math import gcd, prod
+from typing import Any
 
 from lego_mlir.hardware.limits import (
     BANK_BYTES,
@@ -22,6 +24,7 @@ from lego_mlir.kernels.permute.by_words.config import (
     reading_of,
     sides_of,
 )
+from lego_mlir.kernels.permute.candidates import Candidate, ranked
 from lego_mlir.kernels.permute.problem import PermuteProblem
 from lego_mlir.kernels.permute.run_heuristic import tiles_of_runs
 from lego_mlir.kernels.permute.runs import Side
@@ -57,18 +60,18 @@ _BETTER, _FEW = 0.95, 1.1
 """Lanes are on several rows where that saves wavefronts, and pitches looked for until these."""
 
 
-def rank_words(
+def word_candidates(
     problem: PermuteProblem, unit: int, unit_bytes: int, max_bytes: int, tiles_each: int
-) -> list[tuple[WordConfig, Accesses]]:
-    """Return the best config by words of each tile, and what it accesses, the best first.
+) -> list[Candidate[WordConfig]]:
+    """Return configs by words, of the tiles that move the least.
 
     Args:
         problem: the permutation of units.
         unit: elements of a unit.
         unit_bytes: bytes of a unit.
         max_bytes: bytes that one access may take, by the alignment of both arrays.
-        tiles_each: how many tiles are looked at in full, of those that store whole sectors and of
-            the others: those that move the least, of which threads can take words.
+        tiles_each: how many tiles there are, of those that store whole sectors and of the others,
+            of which threads can take words.
     """
     most, tiles = tiles_of_runs(problem, unit_bytes, _TILE_BYTES, _CTAS)
     classes = [(1, ranked_tiles(problem, tiles, 1, unit_bytes, _threads, OF_WORDS))]
@@ -80,27 +83,50 @@ def rank_words(
             (sector, ranked_tiles(problem, overlapping, sector, unit_bytes, _threads, OF_WORDS))
         )
     words = {max(1, n // unit_bytes) for n in _WORDS if n <= max(max_bytes, unit_bytes)}
-    found: list[tuple[float, tuple[int, ...], int, WordConfig, Accesses]] = []
+    found: list[Candidate[WordConfig]] = []
     # Any tile can be moved unit by unit.
     for choices in (sorted(words), [1]):
-        for of_tiles, ranked in classes:
+        for of_tiles, in_order in classes:
             looked_at: set[tuple[int, ...]] = set()
-            for tile in ranked:
+            for tile in in_order:
                 for word in choices:
-                    for config in configs_of(
-                        problem, tile, unit, unit_bytes, word, of_tiles, group
-                    ):
-                        looked_at.add(tile)
-                        counts = count_words(problem, config, unit_bytes)
-                        found.append((counts.cycles, tile, word, config, counts))
+                    configs = _rough_configs(problem, tile, unit, unit_bytes, word, of_tiles, group)
+                    found += _candidates(problem, configs, unit_bytes)
+                    looked_at |= {config.tile for config in configs}
                 if len(looked_at) == tiles_each:
                     break
         if found:
             break
+    return found
+
+
+def rank_words(
+    problem: PermuteProblem, unit: int, unit_bytes: int, max_bytes: int, tiles_each: int
+) -> list[tuple[WordConfig, Accesses]]:
+    """Return the best config by words of each tile, and what it accesses, the best first.
+
+    Arguments as of `word_candidates`.
+    """
     best: dict[tuple[tuple[int, ...], int], tuple[WordConfig, Accesses]] = {}
-    for *_, config, counts in sorted(found, key=lambda each: each[:3]):
+    for config, counts in ranked(word_candidates(problem, unit, unit_bytes, max_bytes, tiles_each)):
         best.setdefault((config.tile, config.sector), (config, counts))
     return list(best.values())
+
+
+def _candidates(
+    problem: PermuteProblem, configs: Sequence[WordConfig], unit_bytes: int
+) -> Iterator[Candidate[WordConfig]]:
+    """Yield configs of a tile that are to have the pitches and lanes that meet least in banks."""
+    without_conflicts = cache(lambda: _without_conflicts(problem, configs[0], unit_bytes))
+
+    def work_out(group: int) -> tuple[WordConfig, Accesses]:
+        config = replace(without_conflicts(), group=group)
+        return config, count_words(problem, config, unit_bytes)
+
+    for each in configs:
+        least = count_words(problem, each, unit_bytes, at_least=True).cycles
+        order = (each.tile, each.word, each.sector, each.group)
+        yield Candidate(least, order, partial(work_out, each.group))
 
 
 def to_sectors(
@@ -131,7 +157,7 @@ def ranked_tiles(
     tiles: Iterable[tuple[int, ...]],
     sector: int,
     unit_bytes: int,
-    threads_of: Callable[[PermuteProblem, tuple[int, ...], int], int],
+    threads_of: Callable[[PermuteProblem, Sequence[tuple[int, ...]], int], Any],
     prices: Mapping[int, Prices],
 ) -> list[tuple[int, ...]]:
     """Return tiles in the order of what they move and how long they take, the least first.
@@ -141,15 +167,15 @@ def ranked_tiles(
         tiles: the ones to choose from.
         sector: as of the config.
         unit_bytes: bytes of a unit.
-        threads_of: returns the threads of a CTA with a tile, of so many bytes a unit.
+        threads_of: returns the threads of a CTA with each tile, of so many bytes a unit.
         prices: of this kind of kernel, by the bytes of a unit.
     """
-
-    def cost(tile: tuple[int, ...]) -> tuple[float, tuple[int, ...]]:
-        threads = threads_of(problem, tile, unit_bytes)
-        return count_roughly(problem, tile, sector, threads, unit_bytes, prices).cycles, tile
-
-    return sorted(tiles, key=cost)
+    found = list(tiles)
+    if not found:
+        return []
+    threads = threads_of(problem, found, unit_bytes)
+    cycles = count_roughly(problem, found, sector, threads, unit_bytes, prices).cycles
+    return [tile for _, tile in sorted(zip(cycles.tolist(), found, strict=True))]
 
 
 def _is_small(problem: PermuteProblem, unit_bytes: int) -> bool:
@@ -157,11 +183,13 @@ def _is_small(problem: PermuteProblem, unit_bytes: int) -> bool:
     return prod(mode.size for mode in problem.modes) * unit_bytes < _SMALL_BYTES
 
 
-def _threads(problem: PermuteProblem, tile: tuple[int, ...], unit_bytes: int) -> int:
-    """Return the threads of a CTA with a tile."""
+def _threads(problem: PermuteProblem, tiles: Sequence[tuple[int, ...]], unit_bytes: int) -> Any:
+    """Return the threads of a CTA with each tile."""
+    import numpy as np
+
     each = _FEW_BYTES if _is_small(problem, unit_bytes) else _THREAD_BYTES
-    size = prod(tile) * unit_bytes
-    return next((n for n in _THREADS if size <= n * each), _THREADS[-1])
+    sizes = np.prod(tiles, axis=-1) * unit_bytes
+    return np.array(_THREADS)[np.searchsorted([n * each for n in _THREADS[:-1]], sizes)]
 
 
 def configs_of(
@@ -175,6 +203,8 @@ def configs_of(
 ) -> Iterator[WordConfig]:
     """Yield the configs of a tile, if its threads keep constant distances.
 
+    Their pitches and lanes are those that meet least in banks.
+
     Args:
         problem: the permutation of units.
         tile: units of each mode.
@@ -184,20 +214,35 @@ def configs_of(
         sector: as of the config.
         group: of a second config; 1 if there is none.
     """
-    threads = _threads(problem, tile, unit_bytes)
+    configs = _rough_configs(problem, tile, unit, unit_bytes, word, sector, group)
+    for candidate in _candidates(problem, configs, unit_bytes):
+        yield candidate.work_out()[0]
+
+
+def _rough_configs(
+    problem: PermuteProblem,
+    tile: tuple[int, ...],
+    unit: int,
+    unit_bytes: int,
+    word: int,
+    sector: int,
+    group: int,
+) -> list[WordConfig]:
+    """Return the configs of a tile by any pitches and lanes; arguments as of `configs_of`."""
+    threads = int(_threads(problem, [tile], unit_bytes)[0])
     target = Side.of(problem, tile, is_source=False)
     pitches = _pitches(target, word, {})
     config = WordConfig(tile, threads, unit, word, pitches, sector=sector)
     source_rows, target_rows = sides_of(problem, config)
     if target_rows.advance < 1:
-        return
+        return []
     ends = target_rows.ends
     if target_rows.whole < 1 or target_rows.units < ends:
-        return
+        return []
     reading = reading_of(source_rows, config)
     written = {target_rows.whole, target_rows.stored}
     if reading is None or any(target_rows.traversal(n, threads) is None for n in written):
-        return
+        return []
     most, digits = _MOST_BYTES, len(source_rows.side.run) - 1
     if (
         not source_rows.is_aligned
@@ -206,13 +251,11 @@ def configs_of(
     ):
         most = _MOST_OF_ROWS >> digits
     if word > 1 and len(reading.steps) * word * unit_bytes > most:
-        return
+        return []
     if ends and target_rows.traversal(ends, threads) is None:
-        return
-    found = _without_conflicts(problem, config, unit_bytes)
-    yield found
-    if is_grouped(replace(target_rows, group=group), threads):
-        yield replace(found, group=group)
+        return []
+    is_second = is_grouped(replace(target_rows, group=group), threads)
+    return [config, replace(config, group=group)] if is_second else [config]
 
 
 def _without_conflicts(problem: PermuteProblem, config: WordConfig, unit_bytes: int) -> WordConfig:

@@ -8,6 +8,7 @@ from typing import Any
 from lego_mlir.hardware.limits import SECTOR_BYTES, WARP_THREADS
 from lego_mlir.kernels.permute.by_words.row_side import RowSide
 from lego_mlir.kernels.permute.by_words.traversal import Traversal
+from lego_mlir.kernels.permute.runs import Side
 
 _BEGINS = 8
 """So many begins of rows in a sector are looked at."""
@@ -55,6 +56,20 @@ def stored_sectors(
         lines = traversal.count // across
         found += sectors / (len(begins) * lines * target.units) * sector
     return found
+
+
+def least_stored_sectors(side: Side, unit_bytes: int) -> float:
+    """Return the least that `stored_sectors` returns for a tile: no sector of a row twice.
+
+    Args:
+        side: the tile in the output.
+        unit_bytes: bytes of a unit.
+    """
+    sector, row, first = SECTOR_BYTES // unit_bytes, side.extents[-1], side.run[0]
+    if side.strides[first] * side.sizes[first] < row + sector:
+        return 1.0  # rows are so near that a store may have parts of two in a sector
+    apart = gcd(sector, row, *side.strides_of_rows)
+    return (row + sector - max(apart, sector // _BEGINS)) / row
 
 
 def _word(target: RowSide, start: Any, number: Any) -> tuple[Any, Any]:

@@ -1,0 +1,69 @@
+"""The choice of a permutation's config: what is not worked out would not have been chosen."""
+
+from __future__ import annotations
+
+import random
+from math import prod
+
+import pytest
+
+from lego_mlir.algebra import OrderBy, Row
+from lego_mlir.kernels.permute.by_squares.heuristic import square_candidates
+from lego_mlir.kernels.permute.by_words.heuristic import word_candidates
+from lego_mlir.kernels.permute.candidates import cheapest, ranked
+from lego_mlir.kernels.permute.problem import PermuteProblem, find_problem
+from lego_mlir.kernels.permute.runs import Side
+from lego_mlir.kernels.permute.tiles import TileRows, Tiles
+
+
+def random_problem(seed: int) -> PermuteProblem:
+    generator = random.Random(seed)
+    rank = generator.randint(2, 5)
+    shape = [round(2000 ** generator.random()) for _ in range(rank)]
+    axes = generator.sample(range(rank), rank)
+    source, target = OrderBy(Row(*shape)), OrderBy(Row(*(shape[k] for k in axes)))
+    problem = find_problem(shape, axes, source, target)
+    assert problem is not None
+    return problem
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("size", [1, 4])
+def test_what_costs_more_at_least_is_not_chosen(seed: int, size: int) -> None:
+    problem = random_problem(seed)
+    if problem.is_copy:
+        return
+    for found in (
+        square_candidates(problem, 1, size, 16),
+        word_candidates(problem, 1, size, 16, 2),
+    ):
+        for candidate in found:
+            _, accesses = candidate.work_out()
+            assert candidate.least <= accesses.cycles * (1 + 1e-9)
+        in_order = ranked(found)
+        best = cheapest(found)
+        assert (best is None) == (not in_order)
+        if best is not None:
+            assert best == in_order[0]
+            assert cheapest(found, below=best[1].cycles * 0.999) is None
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_rows_and_counts_of_many_tiles(seed: int) -> None:
+    problem = random_problem(seed)
+    generator = random.Random(seed)
+    sizes = [mode.size for mode in problem.modes]
+    tiles = [tuple(generator.choice([1, n, -(-n // 2)]) for n in sizes) for _ in range(10)]
+    for is_source in (True, False):
+        rows = TileRows.of(problem, Tiles.of(problem, tiles, 1, 2).tile, is_source=is_source)
+        for n, tile in enumerate(tiles):
+            side = Side.of(problem, tile, is_source=is_source)
+            assert rows.first[n] == side.run[0]
+            assert rows.units[n] == side.extents[-1]
+            assert all(stride % max(1, rows.apart[n]) == 0 for stride in side.strides_of_rows)
+    many = Tiles.of(problem, tiles, 1, 2)
+    for n, tile in enumerate(tiles):
+        one = Tiles.of(problem, tile, 1, 2)
+        assert one.counts.tolist() == many.counts[n].tolist()
+        assert one.counts.prod() * prod(tile) >= prod(sizes)
+        assert one.apart == many.apart[n]
