@@ -95,8 +95,8 @@ def choose(problem: RowsProblem, *, clusters: bool = True) -> RowsConfig:
         return _choose_read(problem)
     n, size = problem.longest, problem.element_bytes
     if n * size > _MIDDLE_BYTES:
-        few = _choose_few(problem) if clusters else None
-        return few or _choose_long(problem, clusters=clusters)
+        divided = _choose_few(problem) if clusters else None
+        return divided or _choose_long(problem, clusters=clusters)
     # Where statistics follow one another, fewer threads wait.
     waits = size < 4 and len(problem.stats) > 1 and bool(problem.loaded_by_column)
     few = waits and len(problem.loaded_by_column) == 1
