@@ -31,6 +31,7 @@ from lego_mlir.frontend import (
     KernelSequence,
     TensorType,
     Workspace,
+    block_id,
     kernel,
     sequence,
 )
@@ -42,7 +43,7 @@ from lego_mlir.kernels.rows.bodies.persistent import (
     streamed_rows,
 )
 from lego_mlir.kernels.rows.bodies.rows import one_tile, rows_in_pieces, whole_rows
-from lego_mlir.kernels.rows.column_sums import choose_for_columns, count_ctas
+from lego_mlir.kernels.rows.column_sums import SMS, choose_for_columns, count_ctas
 from lego_mlir.kernels.rows.config import RowsConfig
 from lego_mlir.kernels.rows.heuristic import choose, dependent_ctas
 from lego_mlir.kernels.rows.lengths import RowLengths, bounds_of, multiples_of, of_any_length
@@ -270,18 +271,24 @@ def _with_column_sums(
         kernels.append(_row_kernel(problem, config, f"{problem.name}_rows", options))
     totals = {n: _partial(n) for n in sums}
 
+    # Where each CTA can have a multiprocessor to itself, it adds up one output.
+    across = ceildiv(problem.longest, PARTIAL_COLUMNS)
+    each = len(sums) if across * len(sums) <= SMS else 1
+
     def total(**tensors: Any) -> None:
-        add_partial_sums(tensors, totals)
+        if each > 1:
+            add_partial_sums(tensors, totals, block_id("y"))
+            return
+        for name, partial in totals.items():
+            add_partial_sums(tensors, {name: partial})
 
     kinds = {n: problem.tensor(n) for n in sums} | {totals[n]: arguments[n] for n in sums}
     how = f"a CTA adds up {PARTIAL_COLUMNS} columns of the sums of others; {_SUM_WARPS} warps"
     calls = [k.on(**{n: totals[n] for n in sums if n in k.parameters()}) for k in kernels]
     name = f"{problem.name}_total"
     first = next(iter(sums))
-    across = taking(
-        [first], lambda types: (ceildiv(types[first].shape[0], PARTIAL_COLUMNS), len(sums))
-    )
-    calls.append(_made(total, name, across, _SUM_WARPS, kinds, how, options).on())
+    at = taking([first], lambda types: (ceildiv(types[first].shape[0], PARTIAL_COLUMNS), each))
+    calls.append(_made(total, name, at, _SUM_WARPS, kinds, how, options).on())
     return sequence(
         problem.name,
         calls,

@@ -21,7 +21,7 @@ _CTAS, _COLUMN_CTAS = 264, 2112
 """CTAs that add up the same columns, and all that only add up columns: the most there are, unless
 the table says how many."""
 
-_SMS = 132
+SMS = 132
 """Multiprocessors of an H200."""
 
 
@@ -106,7 +106,7 @@ def choose_sums(problem: RowsProblem, *, clusters: bool) -> RowsConfig | None:
         ctas=min(found.ctas, -(-problem.many_rows // rows)),
         ahead=found.ahead,
         together=found.together,
-        ctas_per_sm=-(-found.ctas // _SMS) if problem.has_masks and cluster == 1 else 1,
+        ctas_per_sm=-(-found.ctas // SMS) if problem.has_masks and cluster == 1 else 1,
         reason=f"{threads} threads a row",
     )
 

@@ -169,14 +169,15 @@ def _added_to(before: Any, piece: Piece, function: Function, rows: Any | None) -
     return before + lg.fill(new, 0.0)
 
 
-def add_partial_sums(tensors: Mapping[str, Any], sums: Mapping[str, str]) -> None:
+def add_partial_sums(tensors: Mapping[str, Any], sums: Mapping[str, str], which: Any = 0) -> None:
     """Trace a CTA that adds up the sums of all CTAs, of some columns of one output.
 
     Args:
         tensors: the arguments by name.
         sums: the argument with the sums of CTAs, by that of the sums of columns.
+        which: the number of the output among these.
     """
-    column, which, shape = lg.block_id("x"), lg.block_id("y"), (PARTIAL_ROWS, PARTIAL_COLUMNS)
+    column, shape = lg.block_id("x"), (PARTIAL_ROWS, PARTIAL_COLUMNS)
     parts = [tensors[partial].tile(*shape) for partial in sums.values()]
 
     def load(k: Any, first: int = 0) -> Any:
