@@ -24,8 +24,16 @@ _SHORTEST_BYTES, _SHORT_BYTES, _MIDDLE_BYTES = 1024, 4096, 8192
 """Rows up to these sizes are whole; short ones with two vectors a thread, then with four. Where few
 threads have a row, only the shortest ones have two."""
 
-_READ_WHOLE, _READ_HELD = 1024, 8192
-"""The longest rows that are only read once, and yet held in registers: whole, and in pieces."""
+_READ_WHOLE, _READ_BYTES = 1024, 64
+"""The longest rows that are only read once, and yet held in registers as a whole, and the bytes of
+one that a thread has."""
+
+_READ_HELD = {False: (2, ((4096, 2), (12288, 4))), True: (2, ((4096, 4), (16384, 8)))}
+"""The vectors of a thread in a piece of longer rows that are only read, and held, with the warps of
+a row by its most columns, by whether elements have 4 bytes: of many rows."""
+
+_READ_FEW = 8192
+"""The longest row that is only read, and held, of few."""
 
 _HELD_ELEMENTS = 64
 """Elements of a thread, of all inputs together, before a row is read again."""
@@ -219,12 +227,15 @@ def _fitting_warps(problem: RowsProblem, cluster: int, warps: int) -> int:
 def _choose_read(problem: RowsProblem) -> RowsConfig:
     """Return the config of a kernel that only reads rows."""
     n = problem.longest
-    if n > _READ_HELD:
-        return _pieces(problem, _MANY_WARPS, 2, "a row that is only read is not held")
-    if n > _READ_WHOLE:
-        warps = threads_of(n, 32) // WARP_THREADS
-        return _pieces(problem, warps, 1, "pieces need few registers", held=True)
-    return _whole(problem, threads_of(n, 32), _WARPS)
+    if n <= _READ_WHOLE:
+        return _whole(problem, threads_of(n * problem.element_bytes, _READ_BYTES), _WARPS)
+    piece, warps_of = _READ_HELD[problem.element_bytes >= 4]
+    if not _is_many(problem):
+        piece, warps_of = 1, ((_READ_FEW, threads_of(n, 32) // WARP_THREADS),)
+    warps = next((warps for most, warps in warps_of if n <= most), 0)
+    if warps:
+        return _pieces(problem, warps, piece, "pieces need few registers", held=True)
+    return _pieces(problem, _MANY_WARPS, 2, "a row that is only read is not held")
 
 
 def _held(warps: int, inputs: int) -> int:

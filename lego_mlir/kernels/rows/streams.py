@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 from lego_mlir.hardware.limits import MAX_ACCESS_BYTES, MAX_CLUSTER_CTAS, WARP_THREADS
 from lego_mlir.kernels.rows.config import RowsConfig
-from lego_mlir.kernels.rows.lengths import RowLengths
 from lego_mlir.kernels.rows.problem import RowsProblem
 
 
@@ -70,17 +69,50 @@ _STREAMS: dict[tuple[int, int, bool], tuple[_Stream, ...]] = {
 }
 """By how many inputs belong to columns, how many to elements, and whether these have 4 bytes."""
 
-_FOLLOWED = (_Stream(65536, 128), _Stream(49152, 256, warps=8, stages=2))
-"""Of short elements where a second statistic follows, and one input belongs to columns."""
+_FOLLOWED = {
+    1: (_Stream(65536, 128), _Stream(49152, 256, warps=8, stages=2)),
+    2: (_Stream(98304), _Stream(49152, 96, 4, stages=2)),
+}
+"""Of short elements where a second statistic follows, and one input belongs to columns, by how many
+belong to elements."""
 
 _SUMS: dict[tuple[int, bool], tuple[_Stream, ...]] = {
     (1, False): (_Stream(65536, piece=2), _Stream(16384, masked=True)),
     (1, True): (_Stream(16384, piece=2),),
-    (2, False): (_Stream(16384, 128, 2, warps=8),),
-    (2, True): (_Stream(16384, piece=2, masked=True),),
+    (2, False): (
+        _Stream(65536, 128, warps=8),
+        _Stream(16384, 128, 2, warps=8),
+        _Stream(8192, 128, warps=4, per_sm=2),
+        _Stream(4096, warps=4, per_sm=3),
+    ),
+    (2, True): (
+        _Stream(131072, masked=True),
+        _Stream(65536, 128, warps=8, per_sm=1),
+        _Stream(16384, warps=8, per_sm=2),
+    ),
 }
 """By how many outputs are sums of columns, and whether elements have 4 bytes. Two sums of the
 columns of shorter elements want all registers: of few threads, whose addresses take fewer."""
+
+_SUMS_BETWEEN: dict[tuple[int, bool], tuple[_Stream, ...]] = {
+    (1, False): (
+        _Stream(65536, piece=2),
+        _Stream(8192, 128, warps=4, per_sm=2),
+        _Stream(4096, warps=4, per_sm=3),
+    ),
+    (1, True): (
+        _Stream(65536, piece=2),
+        _Stream(16384, 128, warps=8, per_sm=1),
+        _Stream(8192, 128, warps=4, per_sm=2),
+    ),
+    (2, False): (_Stream(65536, 112, warps=8, per_sm=1), *_SUMS[2, False][1:]),
+    (2, True): (
+        _Stream(131072, masked=True),
+        _Stream(16384, 128, warps=8, per_sm=1),
+        _Stream(8192, 128, warps=4, per_sm=2),
+    ),
+}
+"""Of rows that are no power of two, which many threads divide badly."""
 
 _OPEN_SUMS: dict[tuple[int, bool], tuple[_Stream, ...]] = {
     (2, False): (
@@ -195,10 +227,13 @@ def _streams(problem: RowsProblem, *, is_wide: bool) -> tuple[_Stream, ...]:
     if problem.column_sums:
         kind = min(2, len(problem.column_sums)), is_wide
         known = _SUMS.get(kind, ())
-        return _OPEN_SUMS.get(kind, known) if isinstance(problem.columns, RowLengths) else known
+        if problem.has_masks:
+            return _OPEN_SUMS.get(kind, known)
+        is_between = problem.longest & (problem.longest - 1) > 0
+        return _SUMS_BETWEEN.get(kind, known) if is_between else known
     by_column, inputs = len(problem.loaded_by_column), len(problem.loaded_elementwise)
     if problem.is_in_words:
         return _IN_WORDS[min(2, inputs)]
-    if (by_column, inputs) == (1, 1) and len(problem.stats) > 1 and not is_wide:
-        return _FOLLOWED
+    if by_column == 1 and inputs in _FOLLOWED and len(problem.stats) > 1 and not is_wide:
+        return _FOLLOWED[inputs]
     return _STREAMS.get((min(2, by_column), min(2, inputs), is_wide), ())

@@ -11,11 +11,13 @@ import pytest
 from lego_mlir import runtime
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.kernels import (
+    cross_entropy,
     cross_entropy_backward,
     layernorm,
     layernorm_backward,
     log_softmax,
     rmsnorm,
+    rmsnorm_backward,
     softmax,
     softmax_backward,
 )
@@ -274,11 +276,50 @@ def test_pieces_in_stages_fit_a_row(columns: int, shown: str) -> None:
         (rmsnorm, "bf16", 20000, "2 pieces of 8192 columns and one of 3616, in registers"),
         (softmax_backward, "bf16", 16384, "a cluster of 4 CTAs, in registers; 8 warps"),
         (softmax_backward, "f32", 262144, "of 16 CTAs, in 4 pieces of 65536 columns, in registers"),
+        (softmax_backward, "bf16", 65536, "of 16 CTAs, in 1 piece of 65536 columns, in registers"),
+        (layernorm, "f32", 32768, "of 8 CTAs, in 4 pieces of 8192 columns, in registers; 4 warps"),
+        (layernorm, "bf16", 262144, "3 stages in shared memory, 7 persistent clusters; 8 warps"),
         (rmsnorm, "f32", 524288, "64 pieces of 8192 columns, read for each pass"),
+        (cross_entropy, "f32", 16384, "8 pieces of 2048 columns, in registers; 8 warps"),
+        (cross_entropy, "bf16", 16384, "4 pieces of 4096 columns, read for each pass; 8 warps"),
     ],
 )
 def test_ctas_that_have_long_rows(kernel: Any, dtype: str, columns: int, shown: str) -> None:
     assert shown in kernel(4096, columns, dtype).explain()
+
+
+@pytest.mark.parametrize(
+    ("kernel", "dtype", "columns", "shown"),
+    [
+        (rmsnorm_backward, "bf16", 3000, "396 persistent CTAs; 4 warps"),
+        (rmsnorm_backward, "bf16", 4096, "2 rows a CTA, in registers, 132 persistent CTAs"),
+        (rmsnorm_backward, "bf16", 5120, "264 persistent CTAs; 4 warps"),
+        (rmsnorm_backward, "bf16", 11008, "132 persistent clusters; 4 warps"),
+        (rmsnorm_backward, "f32", 7168, "132 persistent CTAs; 8 warps"),
+        (layernorm_backward, "bf16", 4096, "396 persistent CTAs; 4 warps"),
+        (layernorm_backward, "bf16", 65536, "8 pieces of 8192 columns, 3 stages"),
+        (layernorm_backward, "f32", 8192, "of 2 CTAs, in 4 pieces of 2048 columns, 3 stages"),
+        (layernorm_backward, "f32", 32768, "of 4 CTAs, in 8 pieces of 4096 columns, 3 stages"),
+    ],
+)
+def test_rows_whose_columns_are_added_up(kernel: Any, dtype: str, columns: int, shown: str) -> None:
+    """Rows that are no power of two pass through stages of small CTAs, several on an SM."""
+    assert shown in kernel(4096, columns, dtype).explain()
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "dtype", "shown"),
+    [
+        (1 << 19, 256, "f32", "8 rows a CTA, in registers; 4 warps"),
+        (4096, 8192, "bf16", "4 pieces of 2048 columns, in registers; 4 warps"),
+        (32, 8192, "bf16", "4 pieces of 2048 columns, in registers; 8 warps"),
+    ],
+)
+def test_few_threads_have_rows_that_are_only_read(
+    rows: int, columns: int, dtype: str, shown: str
+) -> None:
+    """If there are few rows, more threads have one."""
+    assert shown in cross_entropy(rows, columns, dtype).explain()
 
 
 @pytest.mark.parametrize(
