@@ -8,8 +8,8 @@ little. Both are fitted by ridge regression, for which a matrix is inverted once
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ import numpy.typing as npt
 from bench.gemm.references import GemmReference
 from bench.report.old_names import current_schedule
 from bench.sample.card import card_text
-from bench.sample.families import problem_of
+from bench.sample.families import copied_before, copies_of_configs, is_considered, problem_of
 from lego_mlir.hardware.dtypes import ELEMENT_BYTES
 from lego_mlir.hardware.gemm_models import Correction
 from lego_mlir.hardware.specs import GpuSpec
@@ -38,6 +38,7 @@ from lego_mlir.kernels.gemm.mma.config import MmaConfig
 from lego_mlir.kernels.gemm.planner import with_row_major_c
 from lego_mlir.kernels.gemm.problem import Problem
 from lego_mlir.kernels.gemm.unaligned.remedies import Remedies, store_microseconds
+from lego_mlir.kernels.gemm.unaligned.thread_copies import joined_microseconds
 from lego_mlir.kernels.gemm.wgmma.config import WgmmaConfig
 from lego_mlir.kernels.gemm.wgmma.config_table import ConfigTable, stores_rows
 from lego_mlir.kernels.gemm.wgmma.model import times_of
@@ -124,7 +125,9 @@ def _parts(reference: GemmReference, result: dict[str, Any], gpu: GpuSpec) -> li
         if entry and time is not None:
             key = _SCHEDULES[current_schedule(candidate["schedule"])]
             values = {n: tuple(x) if isinstance(x, list) else x for n, x in entry.items()}
-            found[key].setdefault(KINDS[key](**values), time)
+            config = KINDS[key](**values)
+            if is_considered(reference, config):
+                found[key].setdefault(config, time)
     return [
         part
         for key, times in found.items()
@@ -142,7 +145,9 @@ def _of_kind(
     canonical, _ = with_row_major_c(problem)
     if key == "wgmma":
         needed = needed_for_wgmma(problem, layouts, Target.parse("sm_90a"), ALIGNMENT)
-        return [_wgmma(problem, needed, configs, us, gpu)] if isinstance(needed, Remedies) else []
+        if not isinstance(needed, Remedies):
+            return []
+        return list(_wgmma(problem, needed, configs, us, gpu))
     if key == "mma":
         work = mma.work_of(canonical, configs, gpu)
         base = mma.times_of(work, gpu.mma_model)
@@ -163,24 +168,37 @@ def _of_kind(
 
 def _wgmma(
     problem: Problem, needed: Remedies, configs: Sequence[WgmmaConfig], us: Numbers, gpu: GpuSpec
-) -> Part:
-    """Return configs of `wgmma` as a part."""
+) -> Iterator[Part]:
+    """Yield configs of `wgmma` as parts, one for each choice of what threads copy."""
     assert gpu.wgmma_model is not None
     assert gpu.unaligned_model is not None
     canonical, _ = with_row_major_c(needed.multiplied(problem))
-    table = ConfigTable.of(configs, ELEMENT_BYTES[problem.dtype])
-    work = work_of(canonical, table, gpu)
-    times = times_of(work, gpu.wgmma_model)
     written = needed.written_bytes(problem)
-    if written:
-        by_rows = stores_rows(canonical, table)
-        stores = store_microseconds(written, by_rows, gpu.unaligned_model)
-        times = type(times)(times.total + stores, times.steps, times.power, times.memory)
-    features = wgmma_features.features_of(
-        canonical, table, work, times, gpu.wgmma_model, stores_by_threads=written > 0
-    )
-    extra = needed.microseconds(gpu.unaligned_model)
-    return Part("wgmma", us, times.total, extra, features)
+    for names in sorted({config.copied_by_threads for config in configs}):
+        rows = [i for i, config in enumerate(configs) if config.copied_by_threads == names]
+        some = [configs[i] for i in rows]
+        table = ConfigTable.of(some, ELEMENT_BYTES[problem.dtype])
+        work = work_of(canonical, table, gpu)
+        times = times_of(work, gpu.wgmma_model)
+        if written:
+            by_rows = stores_rows(canonical, table)
+            stores = store_microseconds(written, by_rows, gpu.unaligned_model)
+            times = replace(times, total=times.total + stores)
+        copies = copies_of_configs(problem, needed, some, table, work)
+        total = joined_microseconds(times.total, copies, gpu.unaligned_model)
+        copied = 1 - times.total / total
+        times = replace(times, total=total)
+        features = wgmma_features.features_of(
+            canonical,
+            table,
+            work,
+            times,
+            gpu.wgmma_model,
+            stores_by_threads=written > 0,
+            copied=copied,
+        )
+        extra = copied_before(problem, needed, some[0]).microseconds(gpu.unaligned_model)
+        yield Part("wgmma", us[rows], times.total, extra, features)
 
 
 class Regression:

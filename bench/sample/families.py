@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -24,11 +24,18 @@ from lego_mlir.kernels.gemm.gemv.config import GemvConfig
 from lego_mlir.kernels.gemm.matrices import ALIGNMENT, order_of
 from lego_mlir.kernels.gemm.mma import model as mma
 from lego_mlir.kernels.gemm.mma.config import MmaConfig
-from lego_mlir.kernels.gemm.problem import Problem
+from lego_mlir.kernels.gemm.mma.model import copy_widths
+from lego_mlir.kernels.gemm.problem import Problem, operands_of
 from lego_mlir.kernels.gemm.unaligned.remedies import (
     Remedies,
     copy_microseconds,
     store_microseconds,
+)
+from lego_mlir.kernels.gemm.unaligned.thread_copies import (
+    CopyWork,
+    copy_work,
+    have_registers,
+    joined_microseconds,
 )
 from lego_mlir.kernels.gemm.wgmma import model, work
 from lego_mlir.kernels.gemm.wgmma.config import WgmmaConfig
@@ -66,15 +73,22 @@ class CopiesWork:
 
     Attributes:
         base: microseconds of the GEMM by the model of `wgmma`.
-        moved: bytes that are copied.
+        moved: bytes that are copied before.
         written: bytes of C that threads store.
         by_rows: whether a warp stores 256 bytes of a row.
+        element_copies, short_copies, element_rounds, short_rounds, crowded: what producer warps
+            copy; see `CopyWork`.
     """
 
     base: Numbers
     moved: Numbers
     written: Numbers
     by_rows: Numbers
+    element_copies: Numbers
+    short_copies: Numbers
+    element_rounds: Numbers
+    short_rounds: Numbers
+    crowded: Numbers
 
     @staticmethod
     def joined(works: Sequence[CopiesWork]) -> CopiesWork:
@@ -177,15 +191,73 @@ def _work_of_copies(
     needed = needed_for_wgmma(problem, layouts, Target.parse("sm_90a"), ALIGNMENT)
     if not isinstance(needed, Remedies):
         needed = Remedies()
-    done = _wgmma(needed.multiplied(problem), configs, gpu)
+    table = ConfigTable.of(configs, ELEMENT_BYTES[problem.dtype])
+    done = work.work_of(_canonical(needed.multiplied(problem)), table, gpu)
     base = _times_of_wgmma(done, work.model_of(gpu))
     ones = np.ones(len(base))
-    table = ConfigTable.of(configs, ELEMENT_BYTES[problem.dtype])
     by_rows = stores_rows(_canonical(problem), table) * ones
-    moved, written = needed.moved_bytes * ones, needed.written_bytes(problem) * ones
-    return CopiesWork(base, moved, written, by_rows)
+    moved = np.array([copied_before(problem, needed, c).moved_bytes for c in configs], float)
+    by_threads = copies_of_configs(problem, needed, configs, table, done)
+    copies = (by_threads.element_copies, by_threads.short_copies)
+    rounds = (by_threads.element_rounds, by_threads.short_rounds)
+    written = needed.written_bytes(problem) * ones
+    return CopiesWork(base, moved, written, by_rows, *copies, *rounds, by_threads.crowded)
+
+
+def copied_before(problem: Problem, needed: Remedies, config: WgmmaConfig) -> Remedies:
+    """Return what is done about operands whose tiles threads do not copy."""
+    return needed.without_copies_of(operands_of(problem, config.copied_by_threads))
+
+
+def is_considered(reference: GemmReference, config: GemmConfig) -> bool:
+    """Return whether the library may choose a config: its producer threads have registers."""
+    if not isinstance(config, WgmmaConfig) or not config.copied_by_threads:
+        return True
+    canonical = _canonical(problem_of(reference)[0])
+    widths = dict(zip("ab", copy_widths(canonical), strict=True))
+    some = {name: widths[name] for name in config.copied_by_threads}
+    table = ConfigTable.of([config], ELEMENT_BYTES[canonical.dtype])
+    return bool(have_registers(canonical, some, table).all())
+
+
+def copies_of_configs(
+    problem: Problem,
+    needed: Remedies,
+    configs: Sequence[WgmmaConfig],
+    table: ConfigTable,
+    done: work.Work,
+) -> CopyWork:
+    """Return what the producer warps of configs copy.
+
+    Args:
+        problem: the GEMM.
+        needed: what is done about operands that TMA does not take, if threads copy none of them.
+        configs: the configs.
+        table: the same as a table.
+        done: what they do besides.
+    """
+    canonical = _canonical(problem)
+    widths = dict(zip("ab", copy_widths(canonical), strict=True))
+    refused = operands_of(problem, "".join(needed.repitched))
+    columns = np.zeros((len(fields(CopyWork)), len(configs)))
+    for names in sorted({config.copied_by_threads for config in configs}):
+        some = {name: widths[name] for name in names if name in refused}
+        rows = np.array([config.copied_by_threads == names for config in configs])
+        found = copy_work(canonical, some, table, done)
+        for column, f in zip(columns, fields(CopyWork), strict=True):
+            column[rows] = getattr(found, f.name)[rows]
+    return replace(CopyWork(*columns), impossible=np.zeros(len(configs)))  # they were measured
 
 
 def _times_of_copies(done: CopiesWork, constants: UnalignedModel) -> Numbers:
     stores = store_microseconds(done.written, done.by_rows > 0, constants)
-    return done.base + copy_microseconds(done.moved, constants) + stores
+    copies = CopyWork(
+        done.element_copies,
+        done.short_copies,
+        done.element_rounds,
+        done.short_rounds,
+        done.crowded,
+        np.zeros(len(done.base)),
+    )
+    by_threads = joined_microseconds(done.base + stores, copies, constants)
+    return by_threads + copy_microseconds(done.moved, constants)

@@ -18,7 +18,7 @@ from bench.gemm.cases import CUBLAS
 from bench.gemm.references import GemmReference
 from bench.report.old_names import current_schedule
 from bench.sample.card import card_text
-from bench.sample.families import Family
+from bench.sample.families import Family, is_considered
 from lego_mlir.hardware.specs import GpuSpec
 from lego_mlir.kernels.gemm.config import GemmConfig
 
@@ -80,8 +80,10 @@ def _sample(result: dict[str, Any], gpu: GpuSpec, family: Family) -> Sample | No
         schedule = current_schedule(candidate["schedule"])
         if entry and schedule == family.schedule and time is not None:
             values = {n: tuple(x) if isinstance(x, list) else x for n, x in entry.items()}
-            configs.append(family.config(**values))
-            us.append(time)
+            config = family.config(**values)
+            if is_considered(reference, config):
+                configs.append(config)
+                us.append(time)
     if len(configs) < 2:
         return None
     work = family.work_of(reference, configs, gpu)

@@ -195,12 +195,26 @@ class UnalignedModel:
         store_bytes_per_us: bytes of C that threads store in a microsecond, beyond the time that
             the model of `wgmma` has for stores.
         row_store_bytes_per_us: the same where a warp stores 256 bytes of a row.
+        element_copy_us: microseconds in which a multiprocessor issues a warp's copy of less than 4
+            bytes a lane, through registers.
+        short_copy_us: the same of an asynchronous copy of 4 or 8 bytes a lane.
+        element_round_us: microseconds from loads of the elements of a tile to those of the next.
+        short_round_us: the latency of an asynchronous copy of a tile.
+        crowded_copy: factor on these times where shared memory leaves the L1 cache little.
+        thread_copy_norm: exponent with which the times of copies by threads and of the rest of a
+            launch, which overlap, are added.
     """
 
     copy_bytes_per_us: float
     copy_launch_us: float
     store_bytes_per_us: float
     row_store_bytes_per_us: float
+    element_copy_us: float
+    short_copy_us: float
+    element_round_us: float
+    short_round_us: float
+    crowded_copy: float
+    thread_copy_norm: float
 
 
 @dataclass(frozen=True, slots=True)

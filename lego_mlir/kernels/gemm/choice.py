@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import combinations, islice
 
 from lego_mlir.algebra import Layout
 from lego_mlir.diagnostics import LegoError
@@ -21,15 +21,23 @@ from lego_mlir.kernels.gemm.gemv.config import MAX_COLUMNS
 from lego_mlir.kernels.gemm.heuristic import Estimate
 from lego_mlir.kernels.gemm.matrices import ALIGNMENT, is_plain
 from lego_mlir.kernels.gemm.mma import heuristic as mma_heuristic
-from lego_mlir.kernels.gemm.problem import Problem
+from lego_mlir.kernels.gemm.mma.model import copy_widths
+from lego_mlir.kernels.gemm.problem import Problem, operands_of
 from lego_mlir.kernels.gemm.unaligned.remedies import (
     Remedies,
     refusals,
     remedies,
     store_microseconds,
 )
+from lego_mlir.kernels.gemm.unaligned.thread_copies import (
+    copy_work,
+    joined_microseconds,
+    with_room_for_copies,
+)
 from lego_mlir.kernels.gemm.wgmma import heuristic as wgmma_heuristic
 from lego_mlir.kernels.gemm.wgmma.config_table import ConfigTable, Numbers, stores_rows
+from lego_mlir.kernels.gemm.wgmma.heuristic import Copying
+from lego_mlir.kernels.gemm.wgmma.work import Work
 
 WGMMA_TARGET = "sm_90a"
 
@@ -120,11 +128,13 @@ def options(
     """
     canonical = problem.transpose if problem.c == "col" else problem
     found: list[Option] = []
+    plain = all(map(is_plain, layouts))
     if isinstance(needed, Remedies):
-        found += _wgmma(problem, target, gpu, needed, accept)
+        copying = _copying(problem, gpu, needed, alignment) if plain else []
+        found += _wgmma(problem, target, gpu, needed, copying, accept)
     if needed is None or isinstance(needed, LegoError) or needed or not found:
         found += _mma(canonical, target, gpu, needed, alignment)
-    is_free = alignment % ALIGNMENT == 0 and all(map(is_plain, layouts))
+    is_free = alignment % ALIGNMENT == 0 and plain
     if is_free and min(problem.m, problem.n) <= MAX_COLUMNS:
         found += [Option(e) for e in gemv_heuristic.rank(canonical, target, gpu)[:_RANKED]]
     accepted = [option for option in found if accept(option.config)]
@@ -141,6 +151,7 @@ def _wgmma(
     target: Target,
     gpu: GpuSpec,
     needed: Remedies,
+    copying: Sequence[Copying],
     accept: Callable[[GemmConfig], bool],
 ) -> Iterator[Option]:
     """Yield the best accepted configs for `wgmma`; none without a cost model."""
@@ -156,10 +167,41 @@ def _wgmma(
         assert model is not None
         return store_microseconds(written, stores_rows(canonical, table), model)
 
-    found = wgmma_heuristic.estimates(canonical, target, gpu, stores if written else None)
+    further = stores if written else None
+    found = wgmma_heuristic.estimates(canonical, target, gpu, further, copying)
     accepted = (estimate for estimate in found if accept(estimate.config))
     for estimate in islice(accepted, _RANKED):
-        yield Option(estimate, extra)
+        yield Option(estimate, estimate.extra_us if copying else extra)
+
+
+def _copying(problem: Problem, gpu: GpuSpec, needed: Remedies, alignment: int) -> list[Copying]:
+    """Return the ways to copy operands that TMA does not take: each before, or by threads."""
+    model = gpu.unaligned_model
+    if model is None or not needed.repitched:
+        return []
+    canonical = problem.transpose if problem.c == "col" else problem
+    widths = dict(zip("ab", copy_widths(canonical, alignment), strict=True))
+    by_threads = needed.stores_by_threads
+
+    def way(names: str) -> Copying:
+        some = {name: widths[name] for name in names}
+
+        def adapted(table: ConfigTable, work: Work) -> ConfigTable:
+            if not some:
+                return table
+            return with_room_for_copies(canonical, table, work, stores_by_threads=by_threads)
+
+        def joined(table: ConfigTable, work: Work, us: Numbers) -> Numbers:
+            if not some:
+                return us
+            return joined_microseconds(us, copy_work(canonical, some, table, work), model)
+
+        rest = needed.without_copies_of(operands_of(problem, names))
+        return Copying(names, rest.microseconds(model), adapted, joined)
+
+    refused = operands_of(problem, "".join(needed.repitched))
+    counts = range(len(refused) + 1)
+    return [way("".join(names)) for n in counts for names in combinations(sorted(refused), n)]
 
 
 def _accumulators(config: GemmConfig) -> float:

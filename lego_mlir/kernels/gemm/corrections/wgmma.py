@@ -26,6 +26,7 @@ def features_of(
     model: WgmmaModel,
     *,
     stores_by_threads: bool,
+    copied: Numbers | None = None,
 ) -> Features:
     """Return the features of configs.
 
@@ -36,6 +37,8 @@ def features_of(
         times: their times; `total` with the time that stores by threads add.
         model: the card's constants.
         stores_by_threads: whether threads store C, and not TMA.
+        copied: the share of the estimates by which copies of threads are longer than those of TMA;
+            `None` for none.
     """
     t, w, total = table, work, times.total
     norm = model.step_norm
@@ -53,6 +56,7 @@ def features_of(
         **{name: limits[name] for name in _LIMITS},
         "log k": np.full(len(t), np.log2(problem.k)),
         "stores by threads": np.full(len(t), float(stores_by_threads)),
+        "copied by threads": np.zeros(len(t)) if copied is None else copied,
         "next launch waits": w.blocked,
         "log readers": log2(w.readers),
         "log zeros": np.log1p(w.zeros + w.last_zeros),

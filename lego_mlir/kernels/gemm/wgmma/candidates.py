@@ -17,6 +17,7 @@ from lego_mlir.hardware.limits import (
     CACHE_LINE_BYTES,
     MMA_COLUMNS,
     PORTABLE_CLUSTER_CTAS,
+    RESERVED_SHARED_BYTES,
     WARPGROUP_THREADS,
     WGMMA_K_BYTES,
     WGMMA_ROWS,
@@ -49,10 +50,10 @@ _MAX_STAGES, _FEW_STAGES = 8, 4
 _MAX_SPLIT_CTAS_PER_SM = 2
 """Split-K slices for each multiprocessor, at most: more of them only add to what is reduced."""
 
-_SINGLE, _WAVES, _PERSISTENT, _OVERLAPPED, _PING_PONG, _L2_SLICES = range(6)
+_SINGLE, _WAVES, _PERSISTENT, _OVERLAPPED, _PING_PONG, _L2_SLICES, _L2_PAIRS = range(7)
 """How the tiles are computed: all at the same time, by one CTA each in waves, by persistent CTAs,
 by such whose epilogue is overlapped or whose consumers take turns, by slices of k that are added up
-through the L2 cache."""
+through the L2 cache, and by so many slices that a multiprocessor has two."""
 
 _PING_PONG_TILES = (*((64, n) for n in range(64, 257, 32)), *((128, n) for n in range(64, 193, 32)))
 _FEW_CLUSTERS = ((1, 1), (2, 1), (1, 2))
@@ -98,10 +99,17 @@ def _variants(
                 _MAX_STAGES, cluster, split_k=2, split_k_through="l2", deterministic=deterministic
             )
             yield sliced, _L2_SLICES
+    if consumers == 1:
+        yield config(_MAX_STAGES, split_k=2, split_k_through="l2"), _L2_PAIRS
 
 
 def candidates(
-    problem: Problem, target: Target, gpu: GpuSpec, *, stores_by_threads: bool = False
+    problem: Problem,
+    target: Target,
+    gpu: GpuSpec,
+    *,
+    stores_by_threads: bool = False,
+    copies_by_threads: bool = False,
 ) -> ConfigTable:
     """Return the configs that may fit a GEMM with a row-major C and a target.
 
@@ -112,9 +120,13 @@ def candidates(
         target: the GPU architecture.
         gpu: a card with a model of `wgmma`.
         stores_by_threads: whether threads store C, and not TMA.
+        copies_by_threads: whether threads may copy tiles of A or B. A CTA waits for some of these
+            copies, so that two of them on a multiprocessor are better than one.
     """
     model = model_of(gpu)
     t, modes = _templates()
+    if not copies_by_threads:
+        t, modes = t.take(modes != _L2_PAIRS), modes[modes != _L2_PAIRS]
     k_bytes = _k_bytes(problem)
     t = t.replaced(k_bytes=k_bytes)
     out = ELEMENT_BYTES[problem.out]
@@ -136,13 +148,15 @@ def candidates(
         members, list(model.cluster_placement), list(model.cluster_placement.values())
     )
     room = np.floor(gpu.multiprocessors * placed / members) * members
-    is_added = modes == _L2_SLICES
-    slices = np.maximum(1, np.minimum(np.floor(room / tiles), steps // 2))
+    is_pair = modes == _L2_PAIRS
+    is_added = (modes == _L2_SLICES) | is_pair
+    slices = np.maximum(1, np.minimum(np.floor(room * (1 + is_pair) / tiles), steps // 2))
     slices = np.ceil(steps / np.ceil(steps / slices))  # none is empty
     t = t.replaced(split_k=np.where(is_added, slices, t.split_k))
     useful &= ~is_added | (slices >= 2)
     ctas = tiles * t.split_k
     has_waves = ctas > room
+    useful &= ~is_pair | has_waves
     is_single = (modes == _SINGLE) | is_added
     useful &= np.where(t.split_k > 1, ctas <= _MAX_SPLIT_CTAS_PER_SM * room, True)
     useful &= np.where(is_single & (t.split_k == 1), ~has_waves, True)
@@ -160,7 +174,12 @@ def candidates(
     is_alone = np.isin(modes, (_SINGLE, _L2_SLICES)) & (t.consumers == 1) & (ctas <= room)
     t = t.replaced(persistent_ctas=np.where(is_persistent, room, 0), alone=is_alone)
     fixed = shared_bytes_of(problem, t.replaced(stages=0), stores_by_threads=stores_by_threads)
-    stages = np.floor((target.optin_shared_bytes - fixed) / ((t.m + t.n) * k_bytes))
+    each = np.where(
+        modes == _L2_PAIRS,
+        gpu.sm_shared_bytes // 2 - RESERVED_SHARED_BYTES,
+        target.optin_shared_bytes,
+    )
+    stages = np.floor((each - fixed) / ((t.m + t.n) * k_bytes))
     own = np.where(is_persistent, _MAX_STAGES, max(2, steps))
     stages = np.minimum(np.minimum(stages, t.stages), own)
     t = t.replaced(stages=stages)

@@ -136,7 +136,8 @@ class WgmmaConfig(GemmConfig):
         return self.swap_ab
 
     def params(self, problem: Problem) -> Mapping[str, int]:
-        producer, consumer = registers.SETMAXNREG[self.consumers]
+        divided = registers.COPYING_SETMAXNREG if self.copied_by_threads else registers.SETMAXNREG
+        producer, consumer = divided[self.consumers]
         return {
             "split_k": self.split_k,
             "stages": self.stages,

@@ -150,7 +150,8 @@ def shared_bytes_of(
     """Return the shared memory of a CTA of each config, at most; see `WgmmaConfig.shared_bytes`.
 
     Threads that store C bring whole tiles of it to rows, those of both consumers of a ping-pong.
-    Of persistent CTAs this memory lies beside the ring buffer, which is filled meanwhile.
+    Of persistent CTAs this memory lies beside the ring buffer, which is filled meanwhile. Of others
+    a half of the tile does, if not all of it has room there.
 
     Args:
         problem: the GEMM.
@@ -167,7 +168,8 @@ def shared_bytes_of(
     if stores_by_threads:
         padding = MAX_ACCESS_BYTES * np.maximum(t.m, t.n)
         tiles = (1 + t.ping_pong) * (t.m * t.n * out + padding)
-        epilogue = np.where(t.persistent_ctas > 0, tiles, epilogue)
+        halves = np.maximum(epilogue, t.m * t.n * out / 2 + padding)
+        epilogue = np.where(t.persistent_ctas > 0, tiles, halves)
     accumulators = (t.split_in_cluster - 1) * t.m * columns * ELEMENT_BYTES["f32"]
     total: Numbers = ring + epilogue + accumulators + _BARRIER_BYTES
     return total

@@ -53,15 +53,34 @@ class WgmmaEstimate:
         microseconds: the time of the whole launch.
         limit: what takes longest: a name of `model.LIMITS`, `power` or `memory`.
         model_us: the time by the model alone.
+        extra_us: the time of copies that are made before.
     """
 
     config: WgmmaConfig
     microseconds: float
     limit: str
     model_us: float
+    extra_us: float = 0.0
 
     def __str__(self) -> str:
         return f"{self.microseconds:8.1f} µs  {self.config}, limited by {self.limit}"
+
+
+@dataclass(frozen=True, slots=True)
+class Copying:
+    """A way to bring operands to shared memory that TMA does not take.
+
+    Attributes:
+        by_threads: the operands, of the GEMM with a row-major C, of which threads copy tiles.
+        extra_us: the time in which the others are copied before.
+        adapted: returns a table of the configs as they are with the former copies.
+        joined: returns the times of these, of those without the former copies.
+    """
+
+    by_threads: str
+    extra_us: float
+    adapted: Callable[[ConfigTable, Work], ConfigTable]
+    joined: Callable[[ConfigTable, Work, Numbers], Numbers]
 
 
 def choose(problem: Problem, target: Target, promote: int = 0) -> WgmmaConfig:
@@ -138,6 +157,7 @@ def estimates(
     target: Target,
     gpu: GpuSpec,
     further: Callable[[ConfigTable], Numbers] | None = None,
+    copying: Sequence[Copying] = (),
 ) -> Iterator[WgmmaEstimate]:
     """Yield the estimates of the configs that fit, the fastest first.
 
@@ -146,16 +166,31 @@ def estimates(
         target: the GPU architecture.
         gpu: a card with a model of `wgmma`.
         further: returns microseconds that configs take besides, where threads store C.
+        copying: the ways to copy operands that TMA does not take; each config has the fastest.
     """
-    table = candidates(problem, target, gpu, stores_by_threads=further is not None)
+    stores = further is not None
+    copies = any(way.by_threads for way in copying)
+    table = candidates(problem, target, gpu, stores_by_threads=stores, copies_by_threads=copies)
     work = work_of(problem, table, gpu)
     by_model = _model_times(table, work, gpu, further)
+    ways, extra, copied = np.zeros(len(table), int), np.zeros(len(table)), None
+    if copying:
+        rows = np.arange(len(table))
+        tables = [way.adapted(table, work) for way in copying]
+        pairs = zip(copying, tables, strict=True)
+        totals = np.stack([way.joined(adapted, work, by_model.total) for way, adapted in pairs])
+        each = np.array([[way.extra_us] for way in copying])
+        ways = np.argmin(totals + each, axis=0)
+        extra = each[ways, 0]
+        copied = 1 - by_model.total / totals[ways, rows]
+        by_model = replace(by_model, total=totals[ways, rows])
+        table = table.replaced(stages=np.stack([t.stages for t in tables])[ways, rows])
     is_first = np.zeros(len(table), bool)
-    is_first[np.argsort(by_model.total, kind="stable")[:_CORRECTED]] = True
-    times = _corrected(problem, table, work, gpu, by_model, is_first, further is not None)
+    is_first[np.argsort(by_model.total + extra, kind="stable")[:_CORRECTED]] = True
+    times = _corrected(problem, table, work, gpu, by_model, is_first, stores, copied)
     along_c = _groups_along_c(problem, table) if further is not None else None
     # Of equal estimates the one that needs least: no cluster, no persistence.
-    keys = (table.persistent_ctas, table.down * table.across, times.total, ~is_first)
+    keys = (table.persistent_ctas, table.down * table.across, times.total + extra, ~is_first)
     order = np.lexsort(keys)
     for row in order:
         if along_c is None:
@@ -163,8 +198,10 @@ def estimates(
         else:
             group = int(along_c[row])
         config = config_of(table, int(row), problem, group)
+        if copying and copying[ways[row]].by_threads:
+            config = replace(config, copied_by_threads=copying[ways[row]].by_threads)
         if fits(config, lambda c: c.check(multiplied(problem, c), target.optin_shared_bytes)):
-            yield _estimate(config, times, by_model, int(row))
+            yield _estimate(config, times, by_model, int(row), float(extra[row]))
 
 
 def _model_times(
@@ -186,13 +223,20 @@ def _corrected(
     times: Times,
     rows: npt.NDArray[np.bool_],
     stores_by_threads: bool = False,
+    copied: Numbers | None = None,
 ) -> Times:
     """Return times of which those of some rows are corrected, as far as the card does."""
     correction = gpu.corrections.get("wgmma")
     if correction is None:
         return times
     features = features_of(
-        problem, table, work, times, model_of(gpu), stores_by_threads=stores_by_threads
+        problem,
+        table,
+        work,
+        times,
+        model_of(gpu),
+        stores_by_threads=stores_by_threads,
+        copied=copied,
     )
     some = {name: column[rows] for name, column in features.items()}
     total = times.total.copy()
@@ -242,9 +286,11 @@ def microseconds(problem: Problem, configs: Sequence[WgmmaConfig], gpu: GpuSpec)
     return [float(t) for t in times.total]
 
 
-def _estimate(config: WgmmaConfig, times: Times, by_model: Times, row: int) -> WgmmaEstimate:
-    model_us = float(by_model.total[row])
-    return WgmmaEstimate(config, float(times.total[row]), times.limit(row), model_us)
+def _estimate(
+    config: WgmmaConfig, times: Times, by_model: Times, row: int, extra_us: float = 0.0
+) -> WgmmaEstimate:
+    us, model_us = float(times.total[row]), float(by_model.total[row])
+    return WgmmaEstimate(config, us, times.limit(row), model_us, extra_us)
 
 
 def multiplied(problem: Problem, config: GemmConfig) -> Problem:

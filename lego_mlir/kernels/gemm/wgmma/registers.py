@@ -10,6 +10,10 @@ SETMAXNREG = {1: (0, 0), 2: (40, 232), 3: (32, 160)}
 """Registers of a producer thread and of a consumer thread, by the number of consumers; 0 leaves
 them as they are."""
 
+COPYING_SETMAXNREG = {1: (0, 0), 2: (104, 200), 3: (80, 144)}
+"""The same where producer threads copy tiles, which need registers for addresses, and for elements
+that they load all at the same time."""
+
 MAX_RESULT_REGISTERS = {1: 228, 2: 204, 3: 132}
 """By the number of consumers, registers of a consumer thread for accumulators, a second accumulator
 if they are promoted, and a result whose store is overlapped: what assembles without spills and
