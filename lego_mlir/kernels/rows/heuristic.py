@@ -229,10 +229,11 @@ def _choose_read(problem: RowsProblem) -> RowsConfig:
     n = problem.longest
     if n <= _READ_WHOLE:
         return _whole(problem, threads_of(n * problem.element_bytes, _READ_BYTES), _WARPS)
-    piece, warps_of = _READ_HELD[problem.element_bytes >= 4]
+    piece, held = _READ_HELD[problem.element_bytes >= 4]
+    warps_of = dict(held)
     if not _is_many(problem):
-        piece, warps_of = 1, ((_READ_FEW, threads_of(n, 32) // WARP_THREADS),)
-    warps = next((warps for most, warps in warps_of if n <= most), 0)
+        piece, warps_of = 1, {_READ_FEW: threads_of(n, 32) // WARP_THREADS}
+    warps = next((warps for most, warps in warps_of.items() if n <= most), 0)
     if warps:
         return _pieces(problem, warps, piece, "pieces need few registers", held=True)
     return _pieces(problem, _MANY_WARPS, 2, "a row that is only read is not held")
