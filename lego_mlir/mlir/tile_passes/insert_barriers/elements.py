@@ -220,10 +220,13 @@ class Meetings:
         key = a.pattern, b.pattern, apart
         if key not in self._known:
             begins = [max(0, -n) for n in apart], [max(0, n) for n in apart]
-            ends = [
-                max(m + i, n + j) for m, n, i, j in zip(a.extents, b.extents, *begins, strict=True)
-            ]
-            x, y = a.ranks(begins[0], ends), b.ranks(begins[1], ends)
+            boxes = list(zip(a.extents, b.extents, *begins, strict=True))
+            if any(i + m <= j or j + n <= i for m, n, i, j in boxes):
+                self._known[key] = Meeting.NONE
+                return Meeting.NONE
+            ends = [max(m + i, n + j) for m, n, i, j in boxes]
+            x = a.ranks(begins[0], ends)
+            y = x if a.pattern == b.pattern and not any(apart) else b.ranks(begins[1], ends)
             self._known[key] = _of_threads(x, y, *groups)
         return self._known[key]
 
@@ -247,6 +250,9 @@ def _of_threads(
     if not len(places) or not len(at):
         return Meeting.NONE
     low, high = int(places.min()), int(places.max())
+    is_counted = a is b and not of_warps and high - low < SPARSE * len(places)
+    if is_counted and int(np.bincount(places - low).max()) == 1:
+        return Meeting.NONE  # each element is accessed once
     inside = (at >= low) & (at <= high)
     places, at, others = places - low, at[inside] - low, others[inside]
     if high - low >= SPARSE * len(places):
