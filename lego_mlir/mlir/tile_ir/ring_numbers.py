@@ -190,7 +190,7 @@ class RingNumbers:
 
     def _at_most(self, a: Int, b: Int, distance: Int) -> Int:
         """Return the lesser of a and b, which is never negative, and a distance from it."""
-        least = a if self._whole or a == 0 else construct.minimum(a, b)
+        least = a if self._whole or a == 0 else _least(a, b)
         return construct.add(least, distance)
 
     def _loop(self, op: Any, state: State) -> State:
@@ -294,6 +294,12 @@ class RingNumbers:
         if limit is None:
             return number
         return self._at_most(*limit, construct.sub(number, limit[0]))
+
+
+@lru_cache(maxsize=1 << 10)
+def _least(a: Int, b: Int) -> Int:
+    """Return the lesser of two numbers: the rings of a kernel have the same branches."""
+    return construct.minimum(a, b)
 
 
 def _at(number: Int, values: dict[Sym, Int]) -> Int:
