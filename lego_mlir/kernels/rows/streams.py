@@ -1,9 +1,10 @@
 """The heuristic of rows that pass through shared memory: which do, and how many CTAs have one.
 
-All numbers were measured on an H200 (bench/results/rows_streams.jsonl). The threads of a
-multiprocessor copy rows ahead into two or three stages: so the memory is busy while they wait for
-one another, and a row needs no registers meanwhile. A row of which a stage would be too large is
-divided among the CTAs of a cluster.
+All numbers were measured on an H200 (bench/results/rows_streams.jsonl, and rows_pieces.jsonl). The
+threads of a multiprocessor copy rows ahead into two to four stages: so the memory is busy while
+they wait for one another, and a row needs no registers meanwhile. A row of which a stage would be
+too large is divided among the CTAs of a cluster. The larger pieces are, the fewer operations a
+kernel has, and the sooner it is compiled.
 """
 
 from __future__ import annotations
@@ -47,12 +48,12 @@ _STREAMS: dict[tuple[int, int, bool], tuple[_Stream, ...]] = {
         _Stream(131072, 128, 4, most=160, stages=2),
         _Stream(65536, 128, 8, 4, stages=0, per_sm=5),
     ),
-    (1, 1, False): (_Stream(65536, 128),),
+    (1, 1, False): (_Stream(65536, 128, 4),),
     (2, 1, False): (
-        _Stream(262144, 128, warps=8, per_sm=1),
+        _Stream(262144, 128, 2, 8, per_sm=1),
         _Stream(131072, piece=4),
         _Stream(65536),
-        _Stream(32768, stages=2),
+        _Stream(32768, piece=2, masked=True, stages=4),
     ),
     (0, 2, False): (
         _Stream(131072, piece=4),
@@ -60,10 +61,10 @@ _STREAMS: dict[tuple[int, int, bool], tuple[_Stream, ...]] = {
     ),
     (1, 2, False): (_Stream(65536),),
     (2, 2, False): (_Stream(32768),),
-    (1, 1, True): (_Stream(524288, 128), _Stream(262144)),
+    (1, 1, True): (_Stream(524288, 128, 4), _Stream(262144, piece=4)),
     (2, 1, True): (
-        _Stream(262144, 128),
-        _Stream(131072),
+        _Stream(262144, 128, 4),
+        _Stream(131072, piece=4),
         _Stream(65536, 128, 2, 4, stages=0, per_sm=4),
     ),
 }
@@ -78,7 +79,7 @@ belong to elements."""
 
 _SUMS: dict[tuple[int, bool], tuple[_Stream, ...]] = {
     (1, False): (_Stream(65536, piece=2), _Stream(16384, masked=True)),
-    (1, True): (_Stream(16384, piece=2),),
+    (1, True): (_Stream(16384, piece=4),),
     (2, False): (
         _Stream(65536, 128, warps=8),
         _Stream(16384, 128, 2, warps=8),
@@ -115,6 +116,7 @@ _SUMS_BETWEEN: dict[tuple[int, bool], tuple[_Stream, ...]] = {
 """Of rows that are no power of two, which many threads divide badly."""
 
 _OPEN_SUMS: dict[tuple[int, bool], tuple[_Stream, ...]] = {
+    (1, True): (_Stream(16384, piece=2),),
     (2, False): (
         _Stream(24576, warps=8),
         _Stream(16384, 128, 2, warps=8),

@@ -64,17 +64,18 @@ def find_candidates(graph: Graph, kernel: TileKernel, accesses: Accesses) -> Can
                 if isinstance(key, DotKey) and isinstance(key.a, Layout) == in_memory
             }
         )
+    threads = kernel.warps, kernel.ctas
     memory = [n for n in graph.nodes if n.op.name in (dialect.LOAD, dialect.STORE)]
     memory.sort(key=lambda n: -prod(accesses.of(n.op).shape) * accesses.of(n.op).element_bytes)
     whole = _reduced_dims(graph)
     for node in memory:
         access = accesses.of(node.op)
-        candidates.add(node, access.coalesced(kernel.warps, kernel.ctas))
+        candidates.add(node, access.coalesced(*threads))
     for node in memory:
         access = accesses.of(node.op)
         for dim in sorted(whole):
             if dim < len(access.shape) and access.shape[dim] > 1:
-                candidates.add(node, access.coalesced(kernel.warps, kernel.ctas, (dim,)))
+                candidates.add(node, access.coalesced(*threads, (dim,)))
     for node in candidates.missing():
         if not any(node in label for label in candidates.labels):
             candidates.adopt(node, shape_of(_key_tile(node)))
