@@ -25,6 +25,7 @@ from lego_mlir.kernels.gemm.mma.model import copy_widths
 from lego_mlir.kernels.gemm.problem import Problem, operands_of
 from lego_mlir.kernels.gemm.unaligned.remedies import (
     Remedies,
+    copy_microseconds,
     refusals,
     remedies,
     store_microseconds,
@@ -160,7 +161,7 @@ def _wgmma(
     model = gpu.unaligned_model
     multiplied = needed.multiplied(problem)
     canonical = multiplied.transpose if multiplied.c == "col" else multiplied
-    extra = 0.0 if model is None else needed.microseconds(model)
+    extra = 0.0 if model is None or copying else needed.microseconds(model)
     written = 0 if model is None else needed.written_bytes(problem)
 
     def stores(table: ConfigTable) -> Numbers:
@@ -196,12 +197,13 @@ def _copying(problem: Problem, gpu: GpuSpec, needed: Remedies, alignment: int) -
                 return us
             return joined_microseconds(us, copy_work(canonical, some, table, work), model)
 
-        rest = needed.without_copies_of(operands_of(problem, names))
-        return Copying(names, rest.microseconds(model), adapted, joined)
+        rest = sum(moved[name] for name in refused if name not in names)
+        return Copying(names, float(copy_microseconds(rest, model)), adapted, joined)
 
-    refused = operands_of(problem, "".join(needed.repitched))
+    moved = {operands_of(problem, name): copy.bytes for name, copy in needed.repitched.items()}
+    refused = sorted(moved)
     counts = range(len(refused) + 1)
-    return [way("".join(names)) for n in counts for names in combinations(sorted(refused), n)]
+    return [way("".join(names)) for n in counts for names in combinations(refused, n)]
 
 
 def _accumulators(config: GemmConfig) -> float:

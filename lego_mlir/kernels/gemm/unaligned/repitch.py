@@ -80,7 +80,8 @@ class Repitch:
 
     @property
     def _dims(self) -> tuple[int, ...]:
-        return tuple(n for n in self._source.dims if isinstance(n, int))
+        *lead, m, n = (n for n in self.layout.dims if isinstance(n, int))
+        return (*lead, m, n) if self._is_row else (*lead, n, m)
 
     @property
     def _padded(self) -> tuple[int, ...]:
