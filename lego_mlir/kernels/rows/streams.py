@@ -52,7 +52,8 @@ _STREAMS: dict[tuple[int, int, bool], tuple[_Stream, ...]] = {
     (2, 1, False): (
         _Stream(262144, 128, 2, 8, per_sm=1),
         _Stream(131072, piece=4),
-        _Stream(65536),
+        _Stream(122880),
+        _Stream(65536, stages=4),
         _Stream(32768, piece=2, masked=True, stages=4),
     ),
     (0, 2, False): (
