@@ -42,7 +42,12 @@ from lego_mlir.kernels.rows.bodies.persistent import (
     persistent_rows,
     streamed_rows,
 )
-from lego_mlir.kernels.rows.bodies.rows import one_tile, rows_in_pieces, whole_rows
+from lego_mlir.kernels.rows.bodies.rows import (
+    is_row_by_row,
+    one_tile,
+    rows_in_pieces,
+    whole_rows,
+)
 from lego_mlir.kernels.rows.column_sums import SMS, choose_for_columns, count_ctas
 from lego_mlir.kernels.rows.config import RowsConfig
 from lego_mlir.kernels.rows.heuristic import choose, dependent_ctas
@@ -211,10 +216,12 @@ def _row_kernel(problem: RowsProblem, config: RowsConfig, name: str, options: _O
     is_persistent = trace in (persistent_rows, streamed_rows)
 
     def ctas(rows: Any, columns: Any) -> tuple[Any, Any]:
-        across = 1
+        if is_persistent:
+            return config.ctas, 1
+        down, across = ceildiv(rows, config.rows), 1
         if problem.is_elementwise:
             across = ceildiv(columns + problem.words_extra, config.columns)
-        return (config.ctas, 1) if is_persistent else (ceildiv(rows, config.rows), across)
+        return (across, down) if is_row_by_row(problem, config) else (down, across)
 
     longest = problem.longest_in_words if config.piece else problem.longest
     how = config.describe(longest, is_elementwise=problem.is_elementwise)

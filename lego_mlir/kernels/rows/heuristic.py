@@ -69,8 +69,8 @@ _CTA_BYTES, _FEW_CTAS = 8192, 8192
 """Bytes that a CTA moves, and CTAs of a launch, up to which dependent launches cost no time: with
 them CTAs begin every 1.2 ns at most."""
 
-_LONG_TILE = 8192
-"""Columns of a row beyond which its tiles are of more threads."""
+_LONG_TILE, _LONG_PIECE = 8192, 2
+"""Columns of a row beyond which its tiles are of more threads, and the most vectors of each."""
 
 _TILE_ELEMENTS = 32
 """Elements of a thread in a tile of rows that have numbers of their own."""
@@ -165,7 +165,9 @@ def _choose_long(problem: RowsProblem, *, clusters: bool) -> RowsConfig:
     if clusters and n * (inputs + (by_column > 0)) <= all_threads * _HELD_ALONE:
         config = RowsConfig(1, _MOST_WARPS, cluster=MAX_CLUSTER_CTAS, reason="CTAs divide a row")
         if _has_vectors(problem):
-            return replace(config, piece=2, vector=problem.vector, held=True)
+            vectors = config.cluster * config.threads * problem.vector
+            piece = 1 if n % (2 * vectors) else 2
+            return replace(config, piece=piece, vector=problem.vector, held=True)
         return config
     return _pieces(problem, _MOST_WARPS, 4, "a row does not fit in registers")
 
@@ -272,8 +274,8 @@ def _pieces(
 
 def _choose_tile(problem: RowsProblem) -> RowsConfig:
     """Return the config of a kernel that computes each element by itself."""
-    piece = max(1, 8 // len(problem.elementwise))
     is_long = problem.longest > _LONG_TILE
+    piece = max(1, min(8 // len(problem.elementwise), _LONG_PIECE if is_long else 8))
     warps = _WARPS if len(problem.elementwise) < 3 and not is_long else _MOST_WARPS
     if _has_vectors(problem) and any(a.per == ROW for a in problem.arguments.values()):
         # What belongs to a row is waited for once a tile, so a tile has a row, if it can.

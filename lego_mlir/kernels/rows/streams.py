@@ -50,7 +50,7 @@ _STREAMS: dict[tuple[int, int, bool], tuple[_Stream, ...]] = {
     ),
     (1, 1, False): (_Stream(65536, 128, 4),),
     (2, 1, False): (
-        _Stream(262144, 128, 2, 8, per_sm=1),
+        _Stream(262144, 160, 2, 8, per_sm=1),
         _Stream(131072, piece=4),
         _Stream(122880),
         _Stream(65536, stages=4),
@@ -85,12 +85,11 @@ _SUMS: dict[tuple[int, bool], tuple[_Stream, ...]] = {
         _Stream(65536, 128, warps=8),
         _Stream(16384, 128, 2, warps=8),
         _Stream(8192, 128, warps=4, per_sm=2),
-        _Stream(4096, warps=4, per_sm=3),
     ),
     (2, True): (
         _Stream(131072, masked=True),
         _Stream(65536, 128, warps=8, per_sm=1),
-        _Stream(16384, warps=8, per_sm=2),
+        _Stream(16384, 64, 4, 8, per_sm=2),
     ),
 }
 """By how many outputs are sums of columns, and whether elements have 4 bytes. Two sums of the
@@ -107,7 +106,11 @@ _SUMS_BETWEEN: dict[tuple[int, bool], tuple[_Stream, ...]] = {
         _Stream(16384, 128, warps=8, per_sm=1),
         _Stream(8192, 128, warps=4, per_sm=2),
     ),
-    (2, False): (_Stream(65536, 112, warps=8, per_sm=1), *_SUMS[2, False][1:]),
+    (2, False): (
+        _Stream(65536, 112, warps=8, per_sm=1),
+        *_SUMS[2, False][1:],
+        _Stream(4096, warps=4, per_sm=3),
+    ),
     (2, True): (
         _Stream(131072, masked=True),
         _Stream(16384, 128, warps=8, per_sm=1),

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from lego_mlir import frontend as lg
+from lego_mlir.hardware.limits import MAX_GRID_DIMS
 from lego_mlir.kernels.rows.bodies.piece import Piece, Values, divided, row_length
 from lego_mlir.kernels.rows.bodies.statistics import (
     across_halves,
@@ -24,6 +25,7 @@ from lego_mlir.kernels.rows.bodies.statistics import (
     reduced_together,
 )
 from lego_mlir.kernels.rows.config import RowsConfig
+from lego_mlir.kernels.rows.lengths import RowLengths
 from lego_mlir.kernels.rows.problem import COLUMNS, RowsProblem, Stat, factor_of, terms_of
 
 
@@ -58,10 +60,27 @@ def with_terms(problem: RowsProblem, piece: Piece, stats: Values) -> Values:
     return {**stats, **terms, **{factor_of(name): 1.0 for name in problem.used_terms}}
 
 
+def is_row_by_row(problem: RowsProblem, config: RowsConfig) -> bool:
+    """Return whether CTAs with consecutive ids have the tiles of a row, not those of a column.
+
+    So what runs at once accesses fewer pages of DRAM. It is for sizes that are known, and as many
+    rows as a grid may have along y.
+    """
+    if (
+        not problem.is_elementwise
+        or problem.rows is None
+        or isinstance(problem.columns, RowLengths)
+    ):
+        return False
+    has_several = problem.longest_in_words > config.columns
+    return has_several and problem.rows <= MAX_GRID_DIMS[1] * config.rows
+
+
 def one_tile(problem: RowsProblem, config: RowsConfig, tensors: Mapping[str, Any]) -> None:
     """Trace a CTA that computes the elements of a tile, each by itself."""
-    shape = config.rows, config.columns
-    piece = Piece(problem, shape, tensors, lg.block_id("x"), lg.block_id("y"))
+    shape, ids = (config.rows, config.columns), (lg.block_id("x"), lg.block_id("y"))
+    row, number = reversed(ids) if is_row_by_row(problem, config) else ids
+    piece = Piece(problem, shape, tensors, row, number)
     assert problem.finish is not None
     piece.store(piece.call(problem.finish))
 

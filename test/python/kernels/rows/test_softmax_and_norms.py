@@ -277,6 +277,8 @@ def test_pieces_in_stages_fit_a_row(columns: int, shown: str) -> None:
         (softmax_backward, "bf16", 16384, "a cluster of 4 CTAs, in registers; 8 warps"),
         (softmax_backward, "f32", 262144, "of 16 CTAs, in 4 pieces of 65536 columns, in registers"),
         (softmax_backward, "bf16", 65536, "of 16 CTAs, in 1 piece of 65536 columns, in registers"),
+        (softmax_backward, "f32", 151936, "of 16 CTAs, in 4 pieces of 32768 columns and one of"),
+        (layernorm, "bf16", 151936, "of 8 CTAs, in 4 pieces of 32768 columns and one of 20864, 3"),
         (layernorm, "f32", 32768, "of 8 CTAs, in 4 pieces of 8192 columns, in registers; 4 warps"),
         (layernorm, "bf16", 262144, "3 stages in shared memory, 7 persistent clusters; 8 warps"),
         (rmsnorm, "f32", 524288, "64 pieces of 8192 columns, read for each pass"),
@@ -296,9 +298,10 @@ def test_ctas_that_have_long_rows(kernel: Any, dtype: str, columns: int, shown: 
         (rmsnorm_backward, "bf16", 5120, "264 persistent CTAs; 4 warps"),
         (rmsnorm_backward, "bf16", 11008, "132 persistent clusters; 4 warps"),
         (rmsnorm_backward, "f32", 7168, "132 persistent CTAs; 8 warps"),
-        (layernorm_backward, "bf16", 4096, "396 persistent CTAs; 4 warps"),
+        (layernorm_backward, "bf16", 3000, "396 persistent CTAs; 4 warps"),
+        (layernorm_backward, "bf16", 4096, "1 row a CTA, in registers, 132 persistent CTAs"),
         (layernorm_backward, "bf16", 65536, "8 pieces of 8192 columns, 3 stages"),
-        (layernorm_backward, "f32", 8192, "of 2 CTAs, in 4 pieces of 2048 columns, 3 stages"),
+        (layernorm_backward, "f32", 8192, "of 2 CTAs, in 1 piece of 8192 columns, 3 stages"),
         (layernorm_backward, "f32", 32768, "of 4 CTAs, in 8 pieces of 4096 columns, 3 stages"),
     ],
 )
@@ -338,6 +341,17 @@ def test_few_threads_have_rows_that_are_only_read(
 )
 def test_clusters_divide_few_long_rows(kernel: Any, rows: Any, columns: int, shown: str) -> None:
     assert shown in kernel(rows, columns, "bf16").explain()
+
+
+def test_ids_follow_the_rows_of_tiles_that_have_parts_of_one() -> None:
+    """Only where the sizes are known, and the rows of tiles are no more than a grid has along y."""
+    for rows, columns, grid in (
+        (64, 16384, (64, 1, 1)),
+        (64, 65536, (4, 64, 1)),
+        (1 << 17, 65536, (1 << 17, 4, 1)),
+    ):
+        (launch,) = cross_entropy_backward(rows, columns, "bf16").compile("sm_90a").launches
+        assert launch.grid == grid
 
 
 @pytest.mark.parametrize(
