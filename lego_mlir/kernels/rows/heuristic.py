@@ -238,7 +238,15 @@ def _choose_read(problem: RowsProblem) -> RowsConfig:
     warps = next((warps for most, warps in warps_of.items() if n <= most), 0)
     if warps:
         return _pieces(problem, warps, piece, "pieces need few registers", held=True)
-    return _pieces(problem, _MANY_WARPS, 2, "a row that is only read is not held")
+    warps, piece = _MANY_WARPS, 2
+    if problem.element_bytes >= 4 and _has_vectors(problem):
+        piece = 4
+        warps = (
+            _MANY_WARPS
+            if n % (_MANY_WARPS * WARP_THREADS * piece * problem.vector) == 0
+            else _WARPS
+        )
+    return _pieces(problem, warps, piece, "a row that is only read is not held")
 
 
 def _held(warps: int, inputs: int) -> int:

@@ -64,12 +64,19 @@ _STREAMS: dict[tuple[int, int, bool], tuple[_Stream, ...]] = {
     (2, 2, False): (_Stream(32768),),
     (1, 1, True): (_Stream(524288, 128, 4), _Stream(262144, piece=4)),
     (2, 1, True): (
-        _Stream(262144, 128, 4),
+        _Stream(655360, 128, 4),
+        _Stream(393216, 160, 2, 8, per_sm=1),
         _Stream(131072, piece=4),
         _Stream(65536, 128, 2, 4, stages=0, per_sm=4),
     ),
 }
 """By how many inputs belong to columns, how many to elements, and whether these have 4 bytes."""
+
+_STREAMS_BETWEEN: dict[tuple[int, int, bool], tuple[_Stream, ...]] = {
+    (0, 1, True): (_Stream(524288, 320, 1, 8, stages=0, per_sm=1),),
+    (2, 1, False): (_Stream(196608, 160, 2, 8, per_sm=1), *_STREAMS[2, 1, False][1:]),
+}
+"""Of rows that are no power of two, which many threads divide badly."""
 
 _FOLLOWED = {
     1: (_Stream(65536, 128), _Stream(49152, 256, warps=8, stages=2)),
@@ -230,16 +237,18 @@ def _is_too_long(longest: int, columns: int, vectors: int) -> bool:
 
 def _streams(problem: RowsProblem, *, is_wide: bool) -> tuple[_Stream, ...]:
     """Return how rows are streamed, the longest first."""
+    is_between = not problem.has_masks and problem.longest & (problem.longest - 1) > 0
     if problem.column_sums:
         kind = min(2, len(problem.column_sums)), is_wide
         known = _SUMS.get(kind, ())
         if problem.has_masks:
             return _OPEN_SUMS.get(kind, known)
-        is_between = problem.longest & (problem.longest - 1) > 0
         return _SUMS_BETWEEN.get(kind, known) if is_between else known
     by_column, inputs = len(problem.loaded_by_column), len(problem.loaded_elementwise)
     if problem.is_in_words:
         return _IN_WORDS[min(2, inputs)]
     if by_column == 1 and inputs in _FOLLOWED and len(problem.stats) > 1 and not is_wide:
         return _FOLLOWED[inputs]
-    return _STREAMS.get((min(2, by_column), min(2, inputs), is_wide), ())
+    of = min(2, by_column), min(2, inputs), is_wide
+    known = _STREAMS.get(of, ())
+    return _STREAMS_BETWEEN.get(of, known) if is_between else known

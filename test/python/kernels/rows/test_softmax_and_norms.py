@@ -248,9 +248,9 @@ def test_explain_says_how_rows_are_divided() -> None:
     assert "2 persistent CTAs, rows past the last masked;" in explained
 
 
-@pytest.mark.parametrize(("columns", "shown"), [(131072, "8 warps"), (151936, "11 warps")])
+@pytest.mark.parametrize(("columns", "shown"), [(131072, "8 warps"), (100000, "10 warps")])
 def test_clusters_have_warps_whose_vectors_fit_a_row(columns: int, shown: str) -> None:
-    """Of 8 warps each vector of 16 bytes would be one of 7.8 % past the end of 151936 columns."""
+    """Of 8 warps each vector of 16 bytes would be one of 14.7 % past the end of 100000 columns."""
     assert f"CTAs, in registers; {shown}" in softmax(64, columns, "f32").explain()
 
 
@@ -278,6 +278,11 @@ def test_pieces_in_stages_fit_a_row(columns: int, shown: str) -> None:
         (softmax_backward, "f32", 262144, "of 16 CTAs, in 4 pieces of 65536 columns, in registers"),
         (softmax_backward, "bf16", 65536, "of 16 CTAs, in 1 piece of 65536 columns, in registers"),
         (softmax_backward, "f32", 151936, "of 16 CTAs, in 4 pieces of 32768 columns and one of"),
+        (softmax, "f32", 151936, "of 8 CTAs, in 18 pieces of 8192 columns and one of 4480, in reg"),
+        (layernorm, "bf16", 128256, "of 8 CTAs, in 3 pieces of 32768 columns and one of 29952, 3"),
+        (layernorm, "f32", 131072, "of 16 CTAs, in 4 pieces of 32768 columns, 3 stages in"),
+        (cross_entropy, "f32", 32768, "8 pieces of 4096 columns, read for each pass; 8 warps"),
+        (cross_entropy, "f32", 151936, "of 2048 columns and one of 384, read for each pass; 4 w"),
         (layernorm, "bf16", 151936, "of 8 CTAs, in 4 pieces of 32768 columns and one of 20864, 3"),
         (layernorm, "f32", 32768, "of 8 CTAs, in 4 pieces of 8192 columns, in registers; 4 warps"),
         (layernorm, "bf16", 262144, "3 stages in shared memory, 7 persistent clusters; 8 warps"),
