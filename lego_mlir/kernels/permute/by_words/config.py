@@ -114,8 +114,6 @@ def resident(problem: PermuteProblem, config: WordConfig, unit_bytes: int) -> in
         registers += (0.9 + 0.17 * digits) * word + 0.16 * steps
         registers += min(16.0, 2.0 * word * (reading.counts[-1] - 1))
         registers += 8.0 * max(0, reading.counts[-1] - 8)
-    elif digits and source.inner % word:  # units of a word are put at places of their own
-        registers += 3.7 * word
     least = max(2, _RESIDENT_THREADS // config.threads)
     shared = shared_units(target.side, config.pitches, word) * unit_bytes
     return int(resident_ctas(config.threads, registers, shared, least))
