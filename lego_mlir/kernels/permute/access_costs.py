@@ -29,7 +29,7 @@ from lego_mlir.kernels.permute.by_words.stored_sectors import (
 from lego_mlir.kernels.permute.config import CopyConfig, TileConfig
 from lego_mlir.kernels.permute.problem import Mode, PermuteProblem, count_tiles
 from lego_mlir.kernels.permute.runs import RunConfig, Side, find_padding, warps_of
-from lego_mlir.kernels.permute.tiles import Tiles
+from lego_mlir.kernels.permute.tiles import Tiles, tiles_of
 from lego_mlir.kernels.permute.walks import Walk
 
 _ONCE, _UNIT, _DIGIT, _STORED, _CUT, _GROUPED, _ENDS = 25.0, 4.5, 0.5, 2.2, 9.0, 6.0, 140.0
@@ -77,12 +77,12 @@ def count_words(
         wavefronts += ends.requests
         instructions += ends.warps * _ENDS + ends.requests * 2 * of_step
     requests = loads + stores
-    stored = 1.0
-    if config.sector == 1:
+    tiles = tiles_of(problem, config.tile, config.unit, unit_bytes, config.sector)
+    stored = 0.0
+    if not tiles.stores_whole_sectors:
         stored = least_stored_sectors(target.side, unit_bytes)
         if not at_least:
             stored = stored_sectors(target, writing, ends, unit_bytes)
-    tiles = Tiles.of(problem, config.tile, config.unit, unit_bytes, config.sector)
     found = tiles.accesses(
         requests,
         wavefronts,

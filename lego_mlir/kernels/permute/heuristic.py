@@ -157,6 +157,8 @@ def choose_config(problem: PermuteProblem, element_bytes: int, max_width: int) -
 def ranked(problem: PermuteProblem, element_bytes: int, max_width: int) -> list[Config]:
     """Return configs to time: the chosen one, and the best of each kind by their estimates.
 
+    Of squares the best of each way to store rows is one.
+
     Args:
         problem: the permutation.
         element_bytes: bytes of an element.
@@ -169,6 +171,7 @@ def ranked(problem: PermuteProblem, element_bytes: int, max_width: int) -> list[
         words, squares = rank_words(*units, _MORE_TILES), rank_squares(*units)
         found += [config for config, _ in words[:_WORDS]]
         found += [config for config, _ in squares[:_SQUARES]]
+        found += {config.sector: config for config, _ in reversed(squares)}.values()
     return list(dict.fromkeys(found))
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from math import gcd
 from typing import Any
 
@@ -100,7 +101,7 @@ def _divisors(strides: Sequence[int]) -> list[int]:
     return found
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False)
 class Tiles:
     """The tiles of a permutation.
 
@@ -150,7 +151,7 @@ class Tiles:
         """The units of a tile."""
         return self.tile.prod(axis=-1)
 
-    @property
+    @cached_property
     def special(self) -> Any:
         """The part of the tiles that are not the same for all threads."""
         if not self.sector:
@@ -164,11 +165,16 @@ class Tiles:
         return 1 - usual
 
     @property
+    def stores_whole_sectors(self) -> bool:
+        """Whether what a tile stores of a row begins and ends where sectors of memory do."""
+        return self.sector * self.unit_bytes >= SECTOR_BYTES
+
+    @cached_property
     def covered(self) -> Any:
         """The elements of all tiles, for each one of the tensor."""
         return self.counts.prod(axis=-1) * self.units / self.sizes.prod()
 
-    @property
+    @cached_property
     def apart(self) -> Any:
         """The tiles from one to where its input's run goes on, in the order of CTAs."""
         import numpy as np
@@ -189,8 +195,12 @@ class Tiles:
         """Return the bytes of the sectors that stores of so many bytes touch, for each byte."""
         import numpy as np
 
-        row = self.target.units * self.unit_bytes
+        units = self.target.units
+        if self.sector > 1:  # what overlaps is not stored
+            units = self.along(self.advance, self.target.first) * self.target.inner
+        row = units * self.unit_bytes
         step = np.gcd(SECTOR_BYTES, np.gcd(row, self.target.apart * self.unit_bytes))
+        step = np.maximum(step, self.sector * self.unit_bytes)
         each = np.minimum(row, request)
         return (each + SECTOR_BYTES - step) / each
 
@@ -206,6 +216,19 @@ class Tiles:
             clipped = np.minimum(self.tile, self.sizes)
             rows = TileRows.of(self.problem, clipped, is_source=is_source)
         return 1 + (rows.touched(self.unit_bytes, among) - 1) * rows.cut
+
+    @cached_property
+    def _loaded(self) -> tuple[Any, Any]:
+        """The bytes of the half lines and of the sectors that loads touch, for each byte."""
+        units = (HALF_LINE_BYTES, SECTOR_BYTES)
+        read, loaded = (self._touched(is_source=True, among=among) for among in units)
+        # What tiles have in common is loaded again.
+        return (read * self.covered, loaded * self.covered) if self.sector else (read, loaded)
+
+    @cached_property
+    def warps(self) -> Any:
+        """The warps' worths of elements in a tile, on average of whole tiles and cut ones."""
+        return self.sizes.prod() * self.unit / WARP_THREADS / self.counts.prod(axis=-1)
 
     def accesses(
         self,
@@ -234,21 +257,20 @@ class Tiles:
         """
         import numpy as np
 
-        read = self._touched(is_source=True, among=HALF_LINE_BYTES)
-        loaded = self._touched(is_source=True, among=SECTOR_BYTES)
+        read, loaded = self._loaded
         written: Any = stored
-        if not stored:
-            touched = self._touched(is_source=False, among=SECTOR_BYTES)
-            written = np.maximum(touched, self._stored_by(request))
-        if self.sector:
-            # Tiles overlap where others are cut, and what they have in common is moved again.
-            covered = self.covered
-            read, loaded, written = (n * covered for n in (read, loaded, written))
-        if self.sector > 1:  # only ends of rows are stored by two
+        if self.stores_whole_sectors:  # only ends of rows are stored by two
             row = self.target.inner * self.target.size
             written = 1 + (self.sector - np.gcd(self.sector, row)) / row
-        tiles = self.counts.prod(axis=-1)
-        warps = self.sizes.prod() * self.unit / WARP_THREADS / tiles
+        elif not stored:
+            written = self._stored_by(request)
+            if self.sector <= 1:
+                touched = self._touched(is_source=False, among=SECTOR_BYTES)
+                written = np.maximum(touched, written)
+        if self.sector == 1:
+            # Tiles overlap where others are cut.
+            written = written * self.covered
+        tiles, warps = self.counts.prod(axis=-1), self.warps
         return Accesses(
             self.unit_bytes / self.unit,
             read,
@@ -267,7 +289,10 @@ class Tiles:
             self.special,
         )
 
-    @property
-    def warps(self) -> Any:
-        """The warps' worths of elements in a tile, on average of whole tiles and cut ones."""
-        return self.sizes.prod() * self.unit / WARP_THREADS / self.counts.prod(axis=-1)
+
+@lru_cache(maxsize=1 << 6)
+def tiles_of(
+    problem: PermuteProblem, tile: tuple[int, ...], unit: int, unit_bytes: int, sector: int
+) -> Tiles:
+    """Return what `Tiles.of` does, of one tile: the same for all configs that have it."""
+    return Tiles.of(problem, tile, unit, unit_bytes, sector)

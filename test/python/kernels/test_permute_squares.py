@@ -75,7 +75,7 @@ def any_tiles(draw: st.DrawFn) -> tuple[tuple[int, ...], tuple[int, ...], str, S
     problem = problem_of(shape, axes)
     tile = tuple(draw(st.integers(1, mode.size)) for mode in problem.modes)
     assume(not problem.is_copy and prod(tile) * size <= 40_000)
-    sector = draw(st.sampled_from([1, SECTOR_BYTES // size]))
+    sector = draw(st.sampled_from([1, max(1, 4 // size), SECTOR_BYTES // size]))
     configs = list(configs_of(problem, tile, 1, size, sector, SECTOR_BYTES // size))
     assume(configs)
     return shape, axes, dtype, draw(st.sampled_from(configs))
@@ -87,6 +87,16 @@ def test_any_tile(drawn: tuple[tuple[int, ...], tuple[int, ...], str, SquareConf
     """Cut ones, overlapping ones, and those whose rows have several modes."""
     shape, axes, dtype, config = drawn
     check_kernel(shape, axes, dtype, made=square_kernel(shape, axes, dtype, config))
+
+
+def test_tiles_that_store_whole_words_have_no_ends_but_those_of_rows() -> None:
+    shape, tile, size = (300, 64), (64, 131), 300 * 64
+    config = next(iter(configs_of(problem_of(shape, (1, 0)), tile, 1, 1, 4)))
+    (costs,) = square_kernel(shape, (1, 0), "i8", config).run(device="sim", costs=True).costs
+    stores = [c for c in costs.memory if str(c.instruction).startswith("st.global")]
+    assert sum(cost.bytes for cost in stores) == size
+    by_bytes = [cost for cost in stores if cost.bytes == cost.lanes]
+    assert sum(cost.bytes for cost in by_bytes) <= 2 * 3 * 64  # of 64 rows, not of 3 tiles each
 
 
 def test_units_of_eight_bytes_have_no_squares() -> None:

@@ -73,7 +73,7 @@ def word_kernel(
 
 @st.composite
 def whole_sectors(draw: st.DrawFn) -> tuple[tuple[int, ...], tuple[int, ...], str, WordConfig]:
-    """Draw a permutation, a type, and a config of any tile that stores whole sectors."""
+    """Draw a permutation, a type, and a config of any tile that stores whole sectors or words."""
     dtype = draw(st.sampled_from(list(DTYPES)))
     size = DTYPES[dtype]().itemsize
     shape, axes = draw(permutations())
@@ -82,7 +82,8 @@ def whole_sectors(draw: st.DrawFn) -> tuple[tuple[int, ...], tuple[int, ...], st
     first, last = (Side.of(problem, tile, is_source=s).run[0] for s in (True, False))
     assume(first != last)
     word = draw(st.sampled_from([n for n in (1, 2, 4, 8) if n * size <= 8]))
-    config = next(configs_of(problem, tile, 1, size, word, SECTOR_BYTES // size), None)
+    sector = draw(st.sampled_from([word, SECTOR_BYTES // size]))
+    config = next(configs_of(problem, tile, 1, size, word, sector), None)
     assume(config is not None)
     assert config is not None
     return shape, axes, dtype, config
@@ -148,6 +149,16 @@ def test_sectors_that_stores_touch_are_estimated(dtype: str) -> None:
         assert count_words(problem, config, size).stored == pytest.approx(counted[-1], rel=0.08)
     without, grouped = counted
     assert 1 < grouped < 0.97 * without
+
+
+def test_tiles_that_store_whole_words_have_no_ends_but_those_of_rows() -> None:
+    shape, tile, size = (300, 64), (64, 131), 300 * 64
+    config = next(iter(configs_of(problem_of(shape, (1, 0)), tile, 1, 1, 4, 4)))
+    (costs,) = word_kernel(shape, (1, 0), "i8", config).run(device="sim", costs=True).costs
+    stores = [c for c in costs.memory if str(c.instruction).startswith("st.global")]
+    assert sum(cost.bytes for cost in stores) == size
+    by_bytes = [cost for cost in stores if cost.bytes == cost.lanes]
+    assert sum(cost.bytes for cost in by_bytes) <= 2 * 3 * 64  # of 64 rows, not of 3 tiles each
 
 
 def test_tiles_are_not_so_small_that_launches_of_ctas_take_longer() -> None:

@@ -24,7 +24,7 @@ from lego_mlir.kernels.permute.by_words.stored_sectors import (
 from lego_mlir.kernels.permute.by_words.traversal import Traversal
 from lego_mlir.kernels.permute.problem import PermuteProblem
 from lego_mlir.kernels.permute.runs import Side
-from lego_mlir.kernels.permute.tiles import Tiles
+from lego_mlir.kernels.permute.tiles import tiles_of
 
 _ONCE, _LOADED, _DIGIT, _SHIFTED, _CUT, _GROUPED, _ENDS = 20.0, 4.8, 2.1, 9.6, 1.1, 6.0, 12.0
 """Instructions, fitted to what the simulator counts: of a warp for each way over rows; for a load;
@@ -75,10 +75,10 @@ def count_squares(
         lines += _END * ends.requests
         wavefronts += ends.requests
         instructions += ends.requests * (_ENDS + 2 * of_step)
-    tiles = Tiles.of(problem, config.tile, config.unit, config.unit_bytes, config.sector)
+    tiles = tiles_of(problem, config.tile, config.unit, config.unit_bytes, config.sector)
     steps, unit_bytes = len(reading.steps), config.unit_bytes
-    stored = 1.0
-    if config.sector == 1:
+    stored = 0.0
+    if not tiles.stores_whole_sectors:
         whole_rows = Side.of(problem, config.tile, is_source=False)
         stored = least_stored_sectors(whole_rows, unit_bytes)
         if not at_least:

@@ -38,7 +38,12 @@ _THREAD_BYTES = (24, 136)
 
 
 def square_candidates(
-    problem: PermuteProblem, unit: int, unit_bytes: int, max_bytes: int
+    problem: PermuteProblem,
+    unit: int,
+    unit_bytes: int,
+    max_bytes: int,
+    *,
+    whole_words: bool = False,
 ) -> list[Candidate[SquareConfig]]:
     """Return configs by squares, of the tiles that move the least.
 
@@ -49,6 +54,8 @@ def square_candidates(
         unit: elements of a unit.
         unit_bytes: bytes of a unit.
         max_bytes: bytes that one access may take, by the alignment of both arrays.
+        whole_words: whether some are of tiles that store whole words: estimates do not tell well
+            where these are the fastest.
     """
     if problem.is_copy or unit_bytes > BANK_BYTES or max_bytes < BANK_BYTES:
         return []
@@ -56,9 +63,11 @@ def square_candidates(
     classes = [(1, set(tiles))]
     sector = SECTOR_BYTES // unit_bytes
     group = sector if max_bytes == MAX_ACCESS_BYTES else 1
-    if max_bytes == MAX_ACCESS_BYTES:
-        overlapping = {t for tile in tiles for t in to_sectors(problem, tile, sector, most)}
-        classes.append((sector, overlapping))
+    whole = {sector} if max_bytes == MAX_ACCESS_BYTES else set()
+    whole |= {BANK_BYTES // unit_bytes} if whole_words else set()
+    for units in sorted(whole - {1}):
+        overlapping = {t for tile in tiles for t in to_sectors(problem, tile, units, most)}
+        classes.append((units, overlapping))
 
     def work_out(config: SquareConfig) -> tuple[SquareConfig, Accesses]:
         return config, count_squares(problem, config)
@@ -82,7 +91,7 @@ def rank_squares(
     problem: PermuteProblem, unit: int, unit_bytes: int, max_bytes: int
 ) -> list[tuple[SquareConfig, Accesses]]:
     """Return the configs by squares, and what they access, the best first; arguments as above."""
-    return ranked(square_candidates(problem, unit, unit_bytes, max_bytes))
+    return ranked(square_candidates(problem, unit, unit_bytes, max_bytes, whole_words=True))
 
 
 def configs_of(

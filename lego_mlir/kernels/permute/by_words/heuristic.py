@@ -61,7 +61,13 @@ _BETTER, _FEW = 0.95, 1.1
 
 
 def word_candidates(
-    problem: PermuteProblem, unit: int, unit_bytes: int, max_bytes: int, tiles_each: int
+    problem: PermuteProblem,
+    unit: int,
+    unit_bytes: int,
+    max_bytes: int,
+    tiles_each: int,
+    *,
+    whole_words: bool = False,
 ) -> list[Candidate[WordConfig]]:
     """Return configs by words, of the tiles that move the least.
 
@@ -70,26 +76,32 @@ def word_candidates(
         unit: elements of a unit.
         unit_bytes: bytes of a unit.
         max_bytes: bytes that one access may take, by the alignment of both arrays.
-        tiles_each: how many tiles there are, of those that store whole sectors and of the others,
-            of which threads can take words.
+        tiles_each: how many tiles there are, of those that store whole sectors, whole words, and
+            of the others, of which threads can take words.
+        whole_words: whether there are tiles that store whole words: estimates do not tell well
+            where these are the fastest.
     """
     most, tiles = tiles_of_runs(problem, unit_bytes, _TILE_BYTES, _CTAS)
-    classes = [(1, ranked_tiles(problem, tiles, 1, unit_bytes, _threads, OF_WORDS))]
     sector = SECTOR_BYTES // unit_bytes
     group = sector if max_bytes == MAX_ACCESS_BYTES else 1
-    if max_bytes == MAX_ACCESS_BYTES and not _is_small(problem, unit_bytes):
-        overlapping = {t for tile in tiles for t in to_sectors(problem, tile, sector, most)}
-        classes.append(
-            (sector, ranked_tiles(problem, overlapping, sector, unit_bytes, _threads, OF_WORDS))
-        )
     words = {max(1, n // unit_bytes) for n in _WORDS if n <= max(max_bytes, unit_bytes)}
+    whole = words - {1} if whole_words and not _is_small(problem, unit_bytes) else set()
+    if max_bytes == MAX_ACCESS_BYTES and not _is_small(problem, unit_bytes):
+        whole.add(sector)
+    classes = [(1, ranked_tiles(problem, tiles, 1, unit_bytes, _threads, OF_WORDS))]
+    for each in sorted(whole):
+        overlapping = {t for tile in tiles for t in to_sectors(problem, tile, each, most)}
+        in_order = ranked_tiles(problem, overlapping, each, unit_bytes, _threads, OF_WORDS)
+        classes.append((each, in_order))
     found: list[Candidate[WordConfig]] = []
     # Any tile can be moved unit by unit.
-    for choices in (sorted(words), [1]):
+    for choices in (words, {1}):
         for of_tiles, in_order in classes:
             looked_at: set[tuple[int, ...]] = set()
+            # Of tiles that store whole words, it is those that are accessed.
+            of_class = {of_tiles} if of_tiles in words - {1} else choices
             for tile in in_order:
-                for word in choices:
+                for word in sorted(of_class):
                     configs = _rough_configs(problem, tile, unit, unit_bytes, word, of_tiles, group)
                     found += _candidates(problem, configs, unit_bytes)
                     looked_at |= {config.tile for config in configs}
@@ -108,7 +120,8 @@ def rank_words(
     Arguments as of `word_candidates`.
     """
     best: dict[tuple[tuple[int, ...], int], tuple[WordConfig, Accesses]] = {}
-    for config, counts in ranked(word_candidates(problem, unit, unit_bytes, max_bytes, tiles_each)):
+    found = word_candidates(problem, unit, unit_bytes, max_bytes, tiles_each, whole_words=True)
+    for config, counts in ranked(found):
         best.setdefault((config.tile, config.sector), (config, counts))
     return list(best.values())
 

@@ -23,7 +23,7 @@ def stored_sectors(
     first ones, from row to row.
 
     Args:
-        target: the tile in the output, of tiles that store their own rows.
+        target: the tile in the output, of tiles that do not store whole sectors.
         words: how threads go over the words of rows.
         ends: how they go over the units that are stored apart from words, if there are any.
         unit_bytes: bytes of a unit.
@@ -35,6 +35,7 @@ def stored_sectors(
     starts = (target.advance * target.inner, (side.sizes[first] - side.tile[first]) * target.inner)
     apart = gcd(sector, *starts, *(side.strides[k] * side.tile[k] for k in side.outer))
     begins = np.arange(0, sector, max(apart, sector // _BEGINS))[:, None]
+    units = target.advance * target.inner
     found = 0.0
     for traversal, width in ((words, target.word), (ends, 1)):
         if traversal is None:
@@ -54,7 +55,7 @@ def stored_sectors(
             stored = stored & (number < traversal.words)
             sectors += _distinct(np.where(stored, at // sector, -1))
         lines = traversal.count // across
-        found += sectors / (len(begins) * lines * target.units) * sector
+        found += sectors / (len(begins) * lines * units) * sector
     return found
 
 
@@ -83,6 +84,8 @@ def _word(target: RowSide, start: Any, number: Any) -> tuple[Any, Any]:
         at = start // group * group + number * word
         return at, (at >= start) & (at < end)
     at = -(-start // group) * group + number * word
+    if target.sector > 1:
+        return at, at < -(-(start + target.advance * target.inner) // group) * group
     return at, at < end // group * group
 
 
