@@ -10,6 +10,7 @@ from typing import Any
 from lego_mlir.algebra import OrderBy, Row
 from lego_mlir.hardware.limits import BANK_BYTES, BANK_LINE_BYTES, WARP_THREADS
 from lego_mlir.kernels.permute.accesses import (
+    OF_COPIES,
     OF_TILES,
     OF_WORDS,
     Accesses,
@@ -166,7 +167,7 @@ def count_copy(problem: PermuteProblem, config: CopyConfig, element_bytes: int) 
         steps=2,
         ctas=ctas,
         apart=1,
-        prices=OF_TILES,
+        prices=OF_COPIES,
         request=WARP_THREADS * config.width * element_bytes,
     )
 

@@ -78,6 +78,11 @@ OF_TILES = {
     2: Prices(0.287, 0.607, 0.3, 0.3, 1180.0, 17.6, 0.1, 4.43, 0.0, 2.1, 0.109),
     4: Prices(0.291, 0.586, 0.3, 0.3, 1140.0, 17.7, 0.1, 4.89, 0.0, 1.9, 0.11),
 }
+OF_COPIES = {
+    1: Prices(0.289, 0.581, 0.301, 0.3, 1190.0, 17.6, 0.1, 4.41, 0.0, 4.0, 0.109),
+    2: Prices(0.287, 0.607, 0.3, 0.3, 1180.0, 17.6, 0.1, 4.43, 0.0, 4.0, 0.109),
+    4: Prices(0.291, 0.586, 0.3, 0.3, 1140.0, 17.7, 0.1, 4.89, 0.0, 4.0, 0.11),
+}
 OF_WORDS = {
     1: Prices(0.165, 0.681, 0.247, 5.89, 1030.0, 82.2, 0.357, 3.27, 0.0, 4.07, 0.626),
     2: Prices(0.161, 0.656, 0.244, 5.89, 890.0, 92.7, 0.363, 3.71, 0.0, 3.93, 0.681),
@@ -88,9 +93,10 @@ OF_SQUARES = {
     2: Prices(0.196, 0.953, 0.284, 0.306, 895.0, 118.0, 0.394, 0.591, 0.385, 2.36, 0.154),
     4: Prices(0.205, 0.888, 0.283, 0.307, 875.0, 112.0, 0.384, 0.588, 0.362, 2.51, 0.142),
 }
-"""Of kernels by tiles of two modes, by runs and of copies; by words; and by squares: each by the
-bytes of a unit; those of 4 hold for larger ones. Fitted to kernels of 900 permutations, most
-random, on an H200: to which is the fastest one of each, and to how the times of all differ."""
+"""Of kernels by tiles of two modes and by runs; of copies, whose threads wait for their own loads
+only; by words; and by squares: each by the bytes of a unit; those of 4 hold for larger ones. Fitted
+to kernels of 900 permutations, most random, on an H200: to which is the fastest one of each, and to
+how the times of all differ; copies' sharpness to 150 more (permute_whole_words.jsonl)."""
 
 _L2_BYTES = 46e6
 """Bytes that are loaded until none of the earlier ones are in the L2 cache."""
