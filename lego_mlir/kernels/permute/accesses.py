@@ -8,9 +8,9 @@
 - A CTA loads, waits, stores: so long it takes, however little it moves. Other CTAs work meanwhile,
   as many as there are threads, registers and shared memory for.
 
-The time is near to the longest of them, and a large part of a CTA's time more. By prices that were
-fitted without them, what was chosen for 60 random permutations took 2.9 % longer on an H200 than
-the fastest of the five kernels with the best estimates (bench/results/permute_sectors.jsonl).
+The time is near to the longest of them, and a large part of a CTA's time more. What was chosen for
+110 random permutations that prices were not fitted to took 3.1 % longer on an H200 than the fastest
+of about six kernels with the best estimates (bench/results/permute_whole_words.jsonl).
 """
 
 from __future__ import annotations
