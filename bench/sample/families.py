@@ -21,10 +21,9 @@ from lego_mlir.kernels.gemm.choice import needed_for_wgmma
 from lego_mlir.kernels.gemm.config import GemmConfig
 from lego_mlir.kernels.gemm.gemv import model as gemv
 from lego_mlir.kernels.gemm.gemv.config import GemvConfig
-from lego_mlir.kernels.gemm.matrices import ALIGNMENT, order_of
+from lego_mlir.kernels.gemm.matrices import ALIGNMENT, copy_widths, order_of
 from lego_mlir.kernels.gemm.mma import model as mma
 from lego_mlir.kernels.gemm.mma.config import MmaConfig
-from lego_mlir.kernels.gemm.mma.model import copy_widths
 from lego_mlir.kernels.gemm.problem import Problem, operands_of
 from lego_mlir.kernels.gemm.unaligned.remedies import (
     Remedies,

@@ -90,6 +90,9 @@ TENSOR_MAP_ALIGNMENT = 64
 MAX_BOX_SIZE = 256
 """Elements of a TMA box along one dimension (ibid.)."""
 
+LEAST_ASYNC_BYTES = 4
+"""Bytes of the narrowest asynchronous copy (PTX ISA, cp.async)."""
+
 L2_PROMOTIONS = (0, 64, 128, 256)
 """Bytes that a TMA load brings into the L2 cache at least; 0 for those that it reads (ibid.)."""
 

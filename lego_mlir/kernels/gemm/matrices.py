@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import prod
+from math import gcd, prod
 from typing import Any
 
 from lego_mlir.algebra import Layout, OrderBy, RegP, Row
 from lego_mlir.algebra.sizes import ceildiv, sizes_text
 from lego_mlir.diagnostics import LegoError
+from lego_mlir.hardware.dtypes import ELEMENT_BYTES
 from lego_mlir.index import Int
+from lego_mlir.kernels.gemm.problem import Problem
 
 ALIGNMENT = 16
 """Bytes that the address of every matrix is a multiple of."""
@@ -124,3 +126,21 @@ def tile_index(batch: Sequence[Any], *levels: Sequence[Any]) -> tuple[Any, ...]:
     first, *others = levels
     inner = [i for level in others for i in (*(0 for _ in batch), *level)]
     return (*batch, *first, *inner)
+
+
+def copy_widths(problem: Problem, alignment: int = ALIGNMENT) -> tuple[int, int]:
+    """Return the bytes of the widest copies that every row of A and of B can be made of.
+
+    Args:
+        problem: the GEMM.
+        alignment: bytes that the addresses of the matrices are a multiple of.
+    """
+    size = ELEMENT_BYTES[problem.dtype]
+    if not problem.is_along_k:  # bytes are transposed one by one
+        return 1, 1
+    pitches = (
+        problem.k if problem.a == "row" else problem.m,
+        problem.k if problem.b == "col" else problem.n,
+    )
+    a, b = (gcd(ALIGNMENT, alignment, pitch * size) for pitch in pitches)
+    return a, b

@@ -55,6 +55,7 @@ def test_operands_in_every_order_of_completion(
     "config",
     [
         WgmmaConfig((64, 32, 64), 1, 3, split_k=2),
+        WgmmaConfig((64, 32, 64), 1, 3, one_cta_per_sm=True),
         WgmmaConfig((64, 32, 64), 1, 3, split_k=2, split_k_through="l2", deterministic=True),
         WgmmaConfig((128, 32, 64), 2, 3, swap_ab=True),
         WgmmaConfig((128, 32, 64), 2, 3, persistent_ctas=2, ping_pong=True),
@@ -126,3 +127,23 @@ def test_names_of_other_operands() -> None:
         WgmmaConfig((64, 32, 64), 1, 2, copied_by_threads="c").check(
             Problem(64, 64, 64, "f16", "f16"), 1 << 17
         )
+
+
+@pytest.mark.parametrize(
+    ("config", "k", "warps"),
+    [
+        (replace(SMALL, one_cta_per_sm=True), 65, 8),
+        (replace(SMALL, one_cta_per_sm=True, copied_by_threads="a"), 65, 12),
+        (replace(SMALL, one_cta_per_sm=True, copied_by_threads="a", swap_ab=True), 65, 12),
+        (replace(SMALL, one_cta_per_sm=True, copied_by_threads="a"), 66, 8),
+        (replace(SMALL, copied_by_threads="a"), 65, 8),
+    ],
+)
+def test_the_only_cta_of_a_multiprocessor_has_more_warps_that_copy_elements(
+    config: WgmmaConfig, k: int, warps: int
+) -> None:
+    """By less than 4 bytes at a time, through registers."""
+    kernel = matmul(64, 64, k, b=layout("row", k, 64), config=config)
+    artifact = kernel.compilation(Options(target=Target.parse("sm_90a"))).artifact(assemble=False)
+    *_, multiply = artifact.launches
+    assert multiply.block[0] == 32 * warps

@@ -18,8 +18,9 @@ from lego_mlir.diagnostics import LegoError
 from lego_mlir.hardware.specs import spec_of
 from lego_mlir.hardware.targets import Target
 from lego_mlir.kernels import matmul
+from lego_mlir.kernels.gemm.matrices import copy_widths
 from lego_mlir.kernels.gemm.mma.config import MmaConfig
-from lego_mlir.kernels.gemm.mma.model import copy_widths, times_of, work_of
+from lego_mlir.kernels.gemm.mma.model import times_of, work_of
 from lego_mlir.kernels.gemm.planner import plan
 from lego_mlir.kernels.gemm.problem import Problem
 from lego_mlir.kernels.gemm.unaligned.remedies import Remedies

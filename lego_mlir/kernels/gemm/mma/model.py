@@ -31,9 +31,14 @@ import numpy.typing as npt
 
 from lego_mlir.hardware.dtypes import ELEMENT_BYTES
 from lego_mlir.hardware.gemm_models import MmaModel
-from lego_mlir.hardware.limits import MAX_THREAD_REGISTERS, RESERVED_SHARED_BYTES, SM_REGISTERS
+from lego_mlir.hardware.limits import (
+    LEAST_ASYNC_BYTES,
+    MAX_THREAD_REGISTERS,
+    RESERVED_SHARED_BYTES,
+    SM_REGISTERS,
+)
 from lego_mlir.hardware.specs import GpuSpec
-from lego_mlir.kernels.gemm.matrices import ALIGNMENT
+from lego_mlir.kernels.gemm.matrices import ALIGNMENT, copy_widths
 from lego_mlir.kernels.gemm.mma.config import MmaConfig
 from lego_mlir.kernels.gemm.problem import Problem
 
@@ -41,9 +46,6 @@ Numbers = npt.NDArray[np.float64]
 
 LIMITS = ("tensor cores", "shared memory", "cache", "latency")
 """What may limit an iteration, in the order of `Work.limits`."""
-
-_LEAST_ASYNC = 4
-"""Bytes of the narrowest asynchronous copy (PTX ISA, cp.async)."""
 
 _AHEAD = 3
 """Iterations that copies are ahead, at most, as far as the model tells them apart."""
@@ -142,8 +144,8 @@ def work_of(
                 (stage + read_by_warps) / gpu.shared_bytes_per_clock,
                 stage / gpu.l2_bytes_per_clock,
                 gpu.l2_latency_clocks / (config.stages - 1),
-                sum(count for width, count in copies if width < _LEAST_ASYNC),
-                sum(count for width, count in copies if _LEAST_ASYNC <= width < ALIGNMENT),
+                sum(count for width, count in copies if width < LEAST_ASYNC_BYTES),
+                sum(count for width, count in copies if LEAST_ASYNC_BYTES <= width < ALIGNMENT),
                 m * n * out,
                 is_narrow,
                 moved / gpu.memory_gb_per_s / 1e3,
@@ -152,24 +154,6 @@ def work_of(
         )
     columns = np.array(rows, float).reshape(-1, len(fields(Work))).T
     return Work(*columns)
-
-
-def copy_widths(problem: Problem, alignment: int = ALIGNMENT) -> tuple[int, int]:
-    """Return the bytes of the widest copies that every row of A and of B can be made of.
-
-    Args:
-        problem: the GEMM.
-        alignment: bytes that the addresses of the matrices are a multiple of.
-    """
-    size = ELEMENT_BYTES[problem.dtype]
-    if not problem.is_along_k:  # bytes are transposed one by one
-        return 1, 1
-    pitches = (
-        problem.k if problem.a == "row" else problem.m,
-        problem.k if problem.b == "col" else problem.n,
-    )
-    a, b = (gcd(ALIGNMENT, alignment, pitch * size) for pitch in pitches)
-    return a, b
 
 
 def times_of(work: Work, model: MmaModel) -> Numbers:

@@ -25,6 +25,7 @@ from lego_mlir.hardware.dtypes import ELEMENT_BYTES
 from lego_mlir.hardware.gemm_models import UnalignedModel
 from lego_mlir.hardware.limits import (
     KIB,
+    LEAST_ASYNC_BYTES,
     MAX_ACCESS_BYTES,
     RESERVED_SHARED_BYTES,
     WARP_THREADS,
@@ -33,9 +34,6 @@ from lego_mlir.hardware.limits import (
 from lego_mlir.kernels.gemm.problem import Problem
 from lego_mlir.kernels.gemm.wgmma.config_table import ConfigTable, Numbers, shared_bytes_of
 from lego_mlir.kernels.gemm.wgmma.work import Work
-
-LEAST_ASYNC = 4
-"""Bytes of the narrowest asynchronous copy (PTX ISA, cp.async)."""
 
 MOST_SHARED = 196 * KIB
 """Shared memory of a multiprocessor that leaves its L1 cache 60 KiB; the next size leaves 28."""
@@ -86,7 +84,7 @@ def copy_work(
         extent = np.where(is_left, t.m, t.n)
         sharers = np.where(is_left, t.across, t.down)
         tile = extent * t.k_bytes / width  # copies of a lane
-        is_async = width >= LEAST_ASYNC
+        is_async = width >= LEAST_ASYNC_BYTES
         tiles = w.waves * w.steps
         in_flight = np.maximum(1, t.stages - 1) if is_async else 1.0
         copies[is_async] = copies[is_async] + tiles * w.side_by_side * tile / WARP_THREADS
@@ -110,7 +108,7 @@ def have_registers(
     found = np.ones(len(t), bool)
     most = np.where(t.consumers == 1, _MOST_ELEMENTS, 0)
     for name, width in widths.items():
-        if width < LEAST_ASYNC:
+        if width < LEAST_ASYNC_BYTES:
             extent = np.where(_is_left(name, t), t.m, t.n)
             found &= extent * t.k_bytes / size / WARPGROUP_THREADS <= most
     return found

@@ -13,8 +13,10 @@ from lego_mlir.hardware.dtypes import ELEMENT_BYTES
 from lego_mlir.hardware.limits import (
     KIB,
     L2_PROMOTIONS,
+    LEAST_ASYNC_BYTES,
     MMA_COLUMNS,
     PORTABLE_CLUSTER_CTAS,
+    WARP_THREADS,
     WARPGROUP_THREADS,
     WGMMA_COLUMNS,
     WGMMA_INTEGER_COLUMNS,
@@ -27,6 +29,7 @@ from lego_mlir.kernels.gemm.epilogue_tiles import (
     EPILOGUE_TILES,
     epilogue_columns,
 )
+from lego_mlir.kernels.gemm.matrices import copy_widths
 from lego_mlir.kernels.gemm.problem import Problem
 from lego_mlir.kernels.gemm.rasterization import raster_groups
 from lego_mlir.kernels.gemm.wgmma import registers
@@ -138,7 +141,13 @@ class WgmmaConfig(GemmConfig):
     def params(self, problem: Problem) -> Mapping[str, int]:
         divided = registers.COPYING_SETMAXNREG if self.copied_by_threads else registers.SETMAXNREG
         producer, consumer = divided[self.consumers]
-        return {
+        more = {}
+        is_alone = self.consumers == 1 and self.one_cta_per_sm
+        if is_alone and self._copies_elements(problem):
+            # Four warps load too few elements, where there is no other CTA on the multiprocessor.
+            more = {"producer_warps": 2 * WARPGROUP_THREADS // WARP_THREADS}
+            producer, consumer = registers.MORE_COPYING_SETMAXNREG
+        return more | {
             "split_k": self.split_k,
             "stages": self.stages,
             "producer_registers": producer,
@@ -147,6 +156,11 @@ class WgmmaConfig(GemmConfig):
             "promote": self.promote,
             "l2_promotion": self.l2_promotion,
         }
+
+    def _copies_elements(self, problem: Problem) -> bool:
+        """Return whether threads copy tiles by less than `cp.async` does, through registers."""
+        widths = dict(zip("ba" if self.swap_ab else "ab", copy_widths(problem), strict=True))
+        return any(widths[name] < LEAST_ASYNC_BYTES for name in self.copied_by_threads)
 
     def promoted(self, promote: int) -> WgmmaConfig:
         return replace(self, promote=promote or self.promote)

@@ -14,6 +14,9 @@ COPYING_SETMAXNREG = {1: (0, 0), 2: (104, 200), 3: (80, 144)}
 """The same where producer threads copy tiles, which need registers for addresses, and for elements
 that they load all at the same time."""
 
+MORE_COPYING_SETMAXNREG = (128, 240)
+"""The same of two warpgroups that copy tiles beside one consumer."""
+
 MAX_RESULT_REGISTERS = {1: 228, 2: 204, 3: 132}
 """By the number of consumers, registers of a consumer thread for accumulators, a second accumulator
 if they are promoted, and a result whose store is overlapped: what assembles without spills and
