@@ -11,17 +11,20 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations, islice
 
+import numpy as np
+import numpy.typing as npt
+
 from lego_mlir.algebra import Layout
 from lego_mlir.diagnostics import LegoError
+from lego_mlir.hardware.dtypes import ELEMENT_BYTES
 from lego_mlir.hardware.specs import GpuSpec
 from lego_mlir.hardware.targets import Target
 from lego_mlir.kernels.gemm.config import GemmConfig
 from lego_mlir.kernels.gemm.gemv import heuristic as gemv_heuristic
 from lego_mlir.kernels.gemm.gemv.config import MAX_COLUMNS
 from lego_mlir.kernels.gemm.heuristic import Estimate
-from lego_mlir.kernels.gemm.matrices import ALIGNMENT, is_plain
+from lego_mlir.kernels.gemm.matrices import ALIGNMENT, copy_widths, is_plain
 from lego_mlir.kernels.gemm.mma import heuristic as mma_heuristic
-from lego_mlir.kernels.gemm.mma.model import copy_widths
 from lego_mlir.kernels.gemm.problem import Problem, operands_of
 from lego_mlir.kernels.gemm.unaligned.remedies import (
     Remedies,
@@ -36,9 +39,10 @@ from lego_mlir.kernels.gemm.unaligned.thread_copies import (
     with_room_for_copies,
 )
 from lego_mlir.kernels.gemm.wgmma import heuristic as wgmma_heuristic
+from lego_mlir.kernels.gemm.wgmma.config import WgmmaConfig
 from lego_mlir.kernels.gemm.wgmma.config_table import ConfigTable, Numbers, stores_rows
 from lego_mlir.kernels.gemm.wgmma.heuristic import Copying
-from lego_mlir.kernels.gemm.wgmma.work import Work
+from lego_mlir.kernels.gemm.wgmma.work import Work, work_of
 
 WGMMA_TARGET = "sm_90a"
 
@@ -115,6 +119,7 @@ def options(
     needed: Remedies | LegoError | None,
     alignment: int,
     accept: Callable[[GemmConfig], bool],
+    by_threads: str = "",
 ) -> list[Option]:
     """Return the ways to compute a GEMM, the fastest first.
 
@@ -126,13 +131,17 @@ def options(
         needed: what `needed_for_wgmma` returns.
         alignment: bytes that the addresses of the matrices are a multiple of.
         accept: says which configs are considered.
+        by_threads: operands that nothing but threads can copy, of those that TMA does not take.
     """
     canonical = problem.transpose if problem.c == "col" else problem
     found: list[Option] = []
     plain = all(map(is_plain, layouts))
     if isinstance(needed, Remedies):
-        copying = _copying(problem, gpu, needed, alignment) if plain else []
-        found += _wgmma(problem, target, gpu, needed, copying, accept)
+        copying = copies(problem, gpu, needed, alignment) if plain else []
+        required = {operands_of(problem, n) for n in by_threads if n in needed.repitched}
+        copying = [way for way in copying if required <= set(way.by_threads)]
+        if copying or not required:
+            found += _wgmma(problem, target, gpu, needed, copying, accept)
     if needed is None or isinstance(needed, LegoError) or needed or not found:
         found += _mma(canonical, target, gpu, needed, alignment)
     is_free = alignment % ALIGNMENT == 0 and plain
@@ -175,7 +184,34 @@ def _wgmma(
         yield Option(estimate, estimate.extra_us if copying else extra)
 
 
-def _copying(problem: Problem, gpu: GpuSpec, needed: Remedies, alignment: int) -> list[Copying]:
+def microseconds(
+    problem: Problem,
+    configs: Sequence[WgmmaConfig],
+    gpu: GpuSpec,
+    needed: Remedies,
+    alignment: int,
+) -> npt.NDArray[np.float64]:
+    """Return the times of configs for `wgmma`, with those of copies of unaligned operands.
+
+    Args:
+        problem: the GEMM that the caller describes.
+        configs: the configs; what their threads copy is what TMA does not take.
+        gpu: a card with models of `wgmma` and of unaligned matrices.
+        needed: what `needed_for_wgmma` returns.
+        alignment: bytes that the addresses of the matrices are a multiple of.
+    """
+    multiplied = needed.multiplied(problem)
+    canonical = multiplied.transpose if multiplied.c == "col" else multiplied
+    times = np.array(wgmma_heuristic.microseconds(canonical, configs, gpu))
+    table = ConfigTable.of(configs, ELEMENT_BYTES[problem.dtype])
+    work = work_of(canonical, table, gpu)
+    for way in copies(problem, gpu, needed, alignment):
+        rows = np.array([config.copied_by_threads == way.by_threads for config in configs])
+        times = np.where(rows, way.joined(table, work, times) + way.extra_us, times)
+    return times
+
+
+def copies(problem: Problem, gpu: GpuSpec, needed: Remedies, alignment: int) -> list[Copying]:
     """Return the ways to copy operands that TMA does not take: each before, or by threads."""
     model = gpu.unaligned_model
     if model is None or not needed.repitched:

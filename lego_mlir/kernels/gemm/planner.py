@@ -126,6 +126,7 @@ def plan(
     alignment: int = ALIGNMENT,
     gpu: GpuSpec | None = None,
     epilogue: EpilogueKind | None = None,
+    by_threads: str = "",
 ) -> Plan:
     """Return the plan of a GEMM, or of a batch of GEMMs of one size.
 
@@ -140,6 +141,7 @@ def plan(
         gpu: the card; the target's default card if `None`.
         epilogue: what the epilogue computes with, if there is one; a config that is chosen leaves
             registers for it.
+        by_threads: operands that nothing but threads can copy, if TMA does not take them.
 
     Raises:
         LegoError: the given schedule cannot compute the GEMM, or does not take the given config.
@@ -149,10 +151,11 @@ def plan(
     canonical, is_transposed = with_row_major_c(problem)
     gpu = gpu or spec_of(target)
     considered: list[Option] = []
+    asked = (problem, layouts, target, gpu, needed, alignment, epilogue, by_threads)
     if schedule is None and config is None and not promote:
         config = _tuned(canonical, gpu, needed)
         if config is None or not _has_registers(config, epilogue):
-            considered = _options(problem, layouts, target, gpu, needed, alignment, epilogue)
+            considered = _options(*asked)
             config = considered[0].config
     schedule = schedule or (config.schedule if config is not None else None)
     reason = needed if isinstance(needed, LegoError) else None
@@ -211,14 +214,12 @@ def ways(
     alignment: int = ALIGNMENT,
     gpu: GpuSpec | None = None,
     epilogue: EpilogueKind | None = None,
+    by_threads: str = "",
 ) -> list[GemmConfig]:
-    """Return the configs of all ways to compute a GEMM, those with the best estimates first.
-
-    Arguments are those of `plan`.
-    """
+    """Return the configs of all ways to compute a GEMM, the best first; arguments as `plan`."""
     needed = needed_for_wgmma(problem, layouts, target, alignment)
     gpu = gpu or spec_of(target)
-    found = _options(problem, layouts, target, gpu, needed, alignment, epilogue)
+    found = _options(problem, layouts, target, gpu, needed, alignment, epilogue, by_threads)
     return [option.config for option in found]
 
 
@@ -230,18 +231,19 @@ def _options(
     needed: Remedies | LegoError | None,
     alignment: int,
     epilogue: EpilogueKind | None,
+    by_threads: str,
 ) -> list[Option]:
-    """Return the options that leave registers for the epilogue; all of them if none does."""
-    by_threads = isinstance(needed, Remedies) and needed.stores_by_threads
-    if epilogue is None and by_threads:
+    """Return the options that leave registers for the epilogue; all if none does."""
+    stores = isinstance(needed, Remedies) and needed.stores_by_threads
+    if epilogue is None and stores:
         epilogue = "tiles"  # addresses of C take registers as those of an operand do
 
     def accept(config: GemmConfig) -> bool:
         is_overlapped = isinstance(config, WgmmaConfig) and config.overlap_epilogue
-        return _has_registers(config, epilogue) and not (by_threads and is_overlapped)
+        return _has_registers(config, epilogue) and not (stores and is_overlapped)
 
-    found = options(problem, layouts, target, gpu, needed, alignment, accept)
-    return found or options(problem, layouts, target, gpu, needed, alignment, lambda _: True)
+    asked = (problem, layouts, target, gpu, needed, alignment)
+    return options(*asked, accept, by_threads) or options(*asked, lambda _: True, by_threads)
 
 
 def ranked_configs(problem: Problem, target: Target, schedule: str) -> list[GemmConfig]:

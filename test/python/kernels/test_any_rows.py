@@ -164,17 +164,47 @@ def test_batches() -> None:
 
 
 def test_rows_of_columns_that_tma_does_not_take() -> None:
-    """Threads store a C of odd rows; an A of odd rows is left to `cp_async`, with a warning."""
+    """Threads store a C of odd rows."""
     multiply = kernels.matmul(None, 133, K, config=SMALL, target="sm_90a")
     a, b = np.ones((50, K), np.float16), np.ones((K, 133), np.float16)
     c = np.full((50, 133), np.nan, np.float16)
     multiply(a, b, c, device="sim")
     assert (c == K).all()
+
+
+@pytest.mark.parametrize("k", [133, 134])
+@pytest.mark.parametrize("n", [133, 136])
+def test_threads_copy_an_a_that_tma_does_not_take(
+    n: int, k: int, recwarn: pytest.WarningsRecorder
+) -> None:
+    """Its rows have no re-pitched copy, whose workspace would have no known size."""
+    config = WgmmaConfig((64, 48, 64), 1, 3, copied_by_threads="a")
+    rng = np.random.default_rng(k)
+    b = rng.integers(-2, 3, (k, n)).astype(np.float16)
+    for multiply in (
+        kernels.matmul(None, n, k, config=config, target="sm_90a"),
+        kernels.matmul(None, n, k, target="sm_90a", configs=2),
+    ):
+        for rows in (1, 150):
+            a = rng.integers(-2, 3, (rows, k)).astype(np.float16)
+            c = np.full((rows, n), np.nan, np.float16)
+            multiply(a, b, c, device="sim")
+            np.testing.assert_array_equal(c, a.astype(np.float32) @ b.astype(np.float32))
+    assert not recwarn.list
+
+
+def test_configs_for_large_unaligned_rows_are_for_wgmma() -> None:
+    layout = OrderBy(Col(4098, 5000))
+    multiply = kernels.matmul(None, 5000, 4098, b=layout, target="sm_90a", configs=4)
+    *_, last = multiply.explain().splitlines()
+    assert last.startswith("above")
+    assert "A copied by threads" in last or "A and B copied by threads" in last
+
+
+def test_an_a_of_any_other_layout_is_left_to_cp_async() -> None:
+    layout = OrderBy(RegP([M, 2, 67], [0, 2, 1])).TileBy([M, 134])
     with pytest.warns(UserWarning, match="rows that only the launch knows are not copied"):
-        multiply = kernels.matmul(None, N, 133, target="sm_90a", configs=1)
-    a, b, c = np.ones((50, 133), np.float16), np.ones((133, N), np.float16), np.ones((50, N), "f2")
-    multiply(a, b, c, device="sim")
-    assert (c == 133).all()
+        kernels.matmul(None, N, 134, a=layout, target="sm_90a", configs=1)
 
 
 @pytest.mark.parametrize("configs", [None, 4])

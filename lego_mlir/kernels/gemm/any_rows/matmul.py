@@ -74,7 +74,7 @@ def matmul_of_any_rows(
             hint="leave out config, or give the number of rows",
         )
     needed = gemm.with_multiples().needed
-    if isinstance(needed, Remedies) and "a" in needed.repitched and gemm.schedule is None:
+    if gemm.schedule is None and isinstance(needed, Remedies) and not gemm.can_be_wgmma(needed):
         reason = LegoError(
             f"A: a row of {k} elements is no multiple of 16 bytes, and rows that only the "
             "launch knows are not copied",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -17,11 +18,11 @@ from lego_mlir.index import Sym
 from lego_mlir.kernels.gemm.any_rows.cover import MOST_SAMPLED, Candidate, Cover, Times, cover
 from lego_mlir.kernels.gemm.arguments import epilogue_kind
 from lego_mlir.kernels.gemm.build import Request
-from lego_mlir.kernels.gemm.choice import WGMMA_TARGET, needed_for_wgmma
+from lego_mlir.kernels.gemm.choice import WGMMA_TARGET, microseconds, needed_for_wgmma
 from lego_mlir.kernels.gemm.config import GemmConfig
 from lego_mlir.kernels.gemm.gemv.chunks import shift_classes
 from lego_mlir.kernels.gemm.gemv.config import GemvConfig
-from lego_mlir.kernels.gemm.matrices import order_of
+from lego_mlir.kernels.gemm.matrices import is_plain, order_of
 from lego_mlir.kernels.gemm.planner import (
     HEURISTICS,
     EpilogueKind,
@@ -30,13 +31,16 @@ from lego_mlir.kernels.gemm.planner import (
     ways,
     with_row_major_c,
 )
-from lego_mlir.kernels.gemm.problem import Problem
+from lego_mlir.kernels.gemm.problem import Problem, operands_of
 from lego_mlir.kernels.gemm.unaligned.remedies import Remedies
 from lego_mlir.kernels.gemm.wgmma.config import WgmmaConfig
 from lego_mlir.kernels.gemm.wgmma.config_table import ConfigTable, shared_bytes_of
 
 ROWS = "M"
 """The name of the rows of A and C in layouts."""
+
+ROWS_OPERAND = "a"
+"""The operand with these rows, of which there is no re-pitched copy: its workspace has no size."""
 
 MULTIPLE = 16
 """What divides the rows where columns of A or C are contiguous and TMA takes them."""
@@ -129,6 +133,11 @@ class AnyRows:
         problem, layouts = self._problem(rows), self._layouts(rows)
         return needed_for_wgmma(problem, layouts, self.target, self._alignment)
 
+    def can_be_wgmma(self, needed: Remedies) -> bool:
+        """Return whether TMA, or threads, copy tiles of A."""
+        layout = self._layouts(self._sampled(MOST_SAMPLED))[0]
+        return ROWS_OPERAND not in needed.repitched or is_plain(layout)
+
     def plan_of(self, candidate: Candidate) -> Plan:
         """Return the plan of a candidate, for the rows where it is the best."""
         config = candidate.config
@@ -147,14 +156,23 @@ class AnyRows:
         problem, layouts = self._problem(rows), self._layouts(rows)
         config = plan(
             problem, layouts, self.target, self.schedule, None, self.promote, self._alignment,
-            epilogue=self._epilogue,
+            epilogue=self._epilogue, by_threads=ROWS_OPERAND,
         ).config  # fmt: skip
-        return config if self._fits(config) else next(self.configs_for(rows))
+        is_copied = not isinstance(config, WgmmaConfig) or self._copies_rows(config)
+        return config if is_copied and self._fits(config) else next(self.configs_for(rows))
+
+    def _copies_rows(self, config: WgmmaConfig) -> bool:
+        """Return whether threads copy tiles of A with a config, if TMA does not take it."""
+        needed = self.needed
+        is_refused = isinstance(needed, Remedies) and ROWS_OPERAND in needed.repitched
+        return not is_refused or ROWS_OPERAND in operands_of(self.problem, config.copied_by_threads)
 
     def configs_for(self, rows: int) -> Iterator[GemmConfig]:
         """Return the configs for some rows that serve any, the best first."""
         problem, layouts = self._problem(rows), self._layouts(rows)
-        found = ways(problem, layouts, self.target, self._alignment, None, self._epilogue)
+        found = ways(
+            problem, layouts, self.target, self._alignment, None, self._epilogue, ROWS_OPERAND
+        )
         return filter(self._fits, found)
 
     def _fits(self, config: GemmConfig) -> bool:
@@ -201,13 +219,17 @@ class AnyRows:
     def _estimates(self, rows: Sequence[int], configs: Sequence[GemmConfig]) -> Times:
         """Return the times that configs take, for each number of rows a row of the result."""
         found = np.empty((len(rows), len(configs)))
-        gpu = spec_of(self.target)
+        gpu, needed = spec_of(self.target), self.needed
         for schedule in {config.schedule for config in configs}:
             own = [k for k, config in enumerate(configs) if config.schedule == schedule]
-            some = [configs[k] for k in own]
+            some: list[Any] = [configs[k] for k in own]
             for number, n in enumerate(rows):
-                problem = with_row_major_c(self._problem(self._sampled(n)))[0]
-                found[number, own] = HEURISTICS[schedule].microseconds(problem, some, gpu)
+                problem = self._problem(self._sampled(n))
+                if isinstance(some[0], WgmmaConfig) and isinstance(needed, Remedies) and needed:
+                    found[number, own] = microseconds(problem, some, gpu, needed, self._alignment)
+                else:
+                    canonical = with_row_major_c(problem)[0]
+                    found[number, own] = HEURISTICS[schedule].microseconds(canonical, some, gpu)
         return found
 
     def _is_transposed(self, config: GemmConfig) -> bool:
