@@ -115,6 +115,16 @@ SMALL = {
     ),
     "repitched": SmallGemm((129, 131, 133), config=_wgmma()),
     "repitched_columns": SmallGemm((129, 131, 133), orders=("col", "col", "row"), config=_wgmma()),
+    "copied_4_bytes": SmallGemm((130, 134, 198), config=_wgmma(copied_by_threads="ab")),
+    "copied_elements": SmallGemm((129, 131, 133), config=_wgmma(copied_by_threads="ab")),
+    "copied_elements_alone": SmallGemm(
+        (129, 131, 133),
+        orders=("col", "col", "row"),
+        config=_wgmma(copied_by_threads="ab", one_cta_per_sm=True),
+    ),
+    "copied_multicast": SmallGemm(
+        (130, 64, 198), config=_wgmma(cluster=(2, 1), copied_by_threads="a")
+    ),
     "gemv_rows": SmallGemm((72, 3, 392), config=_gemv((16, 8, 64))),
     "gemv_columns": SmallGemm(
         (72, 3, 392), orders=("col", "col", "row"), config=_gemv((64, 8, 32))
