@@ -89,10 +89,10 @@ def prefetch_fragments(step: TransformStep) -> list[list[Any]]:
         if loop.name != "scf.for":
             raise step.error(f"expected a scf.for, found '{loop.name}'", loop)
         operations = [op.operation for op in loop.regions[0].blocks[0].operations]
-        head = _head(operations)
-        if head and any(map(is_mma, operations)):
-            _Rotation(step, loop, head).run()
-        found |= any(is_mma(op) or is_wgmma(op) for op in operations)
+        head, has_mma = _head(operations), any(map(is_mma, operations))
+        found |= has_mma or any(map(is_wgmma, operations))
+        if head and has_mma:
+            _Rotation(step, loop, head).run()  # which erases some of the operations
     if not found:
         raise step.misuse(
             f"looked for mma.sync in {len(step.payload())} loops, found none",

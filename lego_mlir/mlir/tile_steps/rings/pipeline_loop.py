@@ -253,7 +253,9 @@ def _replace(tile: Any, shared: Any) -> None:
         user = use.owner.operation
         if _is_replaced(user, shared):
             if user.name == tiles.TRANSPOSE:
-                _replace(user.results[0], transposed_view(shared, tiles.order_of(user)))
+                with ir.InsertionPoint(user), user.location:
+                    view = transposed_view(shared, tiles.order_of(user))
+                _replace(user.results[0], view)
             else:
                 user.results[0].replace_all_uses_with(shared)
             user.erase()
