@@ -9,7 +9,8 @@ from collections.abc import Iterable
 from math import prod
 from typing import Literal
 
-from lego_mlir.frontend import TensorType
+from lego_mlir.frontend import EmptyType, TensorType
+from lego_mlir.frontend.dtypes import mlir_name
 from lego_mlir.hardware.dtypes import ELEMENT_BYTES
 
 _L2_BYTES = 50 << 20
@@ -33,12 +34,14 @@ def eviction_of(moved_bytes: int | None, unit_bytes: int = 16) -> Literal["last"
     return None if fits or unit_bytes == 1 else "last"
 
 
-def tensor_bytes(tensors: Iterable[TensorType]) -> int | None:
-    """Return the bytes of tensors; `None` if only the launch knows."""
+def tensor_bytes(tensors: Iterable[TensorType | EmptyType]) -> int | None:
+    """Return the bytes of tensors; `None` if only the launch knows. Empty ones have none."""
     found = 0
     for tensor in tensors:
+        if isinstance(tensor, EmptyType):
+            continue
         sizes = [n for n in tensor.dims if isinstance(n, int)]
         if len(sizes) < len(tensor.dims):
             return None
-        found += prod(sizes) * ELEMENT_BYTES[tensor.dtype]
+        found += prod(sizes) * ELEMENT_BYTES[mlir_name(tensor.dtype)]
     return found
