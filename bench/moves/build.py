@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bench.build import commit
-from bench.moves.case import MANIFEST, MoveCase
+from bench.measure.traffic import traffic
+from bench.moves.case import MANIFEST, OURS, MoveCase
 from bench.moves.cases import cases
 from bench.moves.permutations import case_of_name
 from bench.moves.report import of_a_copy
@@ -41,6 +42,8 @@ def build(
     seed: int,
     worst: int,
     results: Path,
+    *,
+    count: bool = False,
 ) -> int:
     """Compile the selected cases; return the number of kernels that do not compile.
 
@@ -53,9 +56,11 @@ def build(
         seed: of the random permutations.
         worst: so many permutations of `results` come first, those that were slowest beside a copy.
         results: a file of results.
+        count: whether the simulator counts what our choices touch.
     """
     folder.mkdir(parents=True, exist_ok=True)
     found: dict[str, dict[str, str]] = {}
+    counts: dict[str, dict[str, int]] = {}
     failures = 0
     again = worst_cases(results, worst) if worst else []
     for case in {case.name: case for case in (*again, *cases(seed))}.values():
@@ -76,8 +81,11 @@ def build(
                 continue
             files[name] = texts[text] = f"{case.name}-{number}.lego"
             artifact.save(folder / files[name])
+            if count and name == OURS:
+                shapes = [t.shape for t in (*case.inputs, *case.outputs)]
+                counts[case.name] = traffic(artifact, shapes)
         found[case.name] = files
         print(case.name, ", ".join(files), flush=True)
-    manifest = {"commit": commit(), "seed": seed, "cases": found}
+    manifest = {"commit": commit(), "seed": seed, "cases": found, "traffic": counts}
     write_whole(folder / MANIFEST, (json.dumps(manifest, indent=1) + "\n").encode())
     return failures

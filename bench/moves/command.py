@@ -33,6 +33,9 @@ def add_parser(commands: Any, only: dict[str, Any]) -> None:
         metavar="FILE",
         help="the results that --worst looks at (%(default)s)",
     )
+    steps.build.add_argument(
+        "--count", action="store_true", help="let the simulator count sectors and conflicts"
+    )
     steps.run.add_argument(
         "--compiled", type=int, default=0, metavar="N", help="the first N beside torch.compile"
     )
@@ -51,6 +54,7 @@ def run(options: argparse.Namespace) -> int:
                 options.seed,
                 options.worst,
                 options.results,
+                count=options.count,
             )
         case "run":
             from bench.moves.run import run as measure

@@ -9,8 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from bench.case import COPIES
+from bench.measure.traffic import excess
 from bench.moves.case import COMPILED, EAGER, OURS
 from lego_mlir.files import write_whole
+
+_UNITS = "sectors", "half_lines", "wavefronts"
 
 _GOAL = 0.8
 """Permutations below this part of a copy are listed in the summary."""
@@ -26,11 +29,15 @@ def report(results: Path) -> str:
         "Kernel time in µs: medians of interleaved rounds, by CUDA graphs, tensors rotated past",
         "the L2 cache. A copy is the faster of the driver's and a kernel's, of the same bytes.",
         "A ratio is the median over the rounds of the other time over ours: above 1 we are faster.",
+        "`sectors`, `halves` and `conflicts` are the sectors, the halves of lines that are read",
+        "and the wavefronts of shared memory that some CTAs touch, over the least, by the",
+        "simulator.",
         "",
         *_summary(measured),
         "",
-        "| case | ours | TB/s | of a copy | torch eager | torch.compile | also ours | commit |",
-        "|---|--:|--:|--:|--:|--:|---|---|",
+        "| case | ours | TB/s | of a copy | torch eager | torch.compile | sectors | halves |"
+        " conflicts | also ours | commit |",
+        "|---|--:|--:|--:|--:|--:|--:|--:|--:|---|---|",
         *(_line(row) for row in rows),
     ]
     text = "\n".join(lines) + "\n"
@@ -74,7 +81,7 @@ def _summary(rows: Sequence[dict[str, Any]]) -> list[str]:
 
 def _line(row: dict[str, Any]) -> str:
     if "error" in row:
-        return f"| {row['case']} | {row['error']} | | | | | | {row['commit']} |"
+        return f"| {row['case']} | {row['error']} {'| ' * 9}| {row['commit']} |"
     times = row["us"]
     wrong = f" wrong: {row['wrong']}" if row["wrong"] else ""
     others = [n for n in times if n not in (OURS, EAGER, COMPILED, *COPIES)]
@@ -86,6 +93,7 @@ def _line(row: dict[str, Any]) -> str:
         _cell(of_a_copy(row)),
         _cell(ratio(row, EAGER)),
         _cell(ratio(row, COMPILED)),
+        *(excess(row.get("traffic", {}), unit) for unit in _UNITS),
         ", ".join(f"{name} {times[name]:.1f}" for name in others),
         row["commit"],
     ]

@@ -59,6 +59,7 @@ def run(
     machine = _Machine(torch, device, device.create_stream(), folder)
     manifest = json.loads((folder / MANIFEST).read_text())
     known = {case.name: case for case in all_cases(manifest["seed"])}
+    counts = manifest.get("traffic", {})
     failures = number = 0
     for name, files in manifest["cases"].items():
         if only and not any(word in name for word in only):
@@ -72,6 +73,8 @@ def run(
         except Exception as e:  # the others are measured nevertheless
             result = {"case": name, "error": one_line(e)}
         result["commit"] = manifest["commit"]
+        if name in counts:
+            result["traffic"] = counts[name]
         failures += "error" in result or bool(result.get("wrong"))
         shown = result.get("error") or f"{result['us']} {result['wrong'] or ''}"
         print(f"{name:<48} {shown}", flush=True)

@@ -123,31 +123,25 @@ def case(kernel: str, dtype: str, columns: int, rows: int | None = None) -> Rows
     return RowsCase(kernel, dtype, count, columns)
 
 
+_ODD = (3000, 5120, 7168, 11008, 50257, 128256, 151936)
+"""Row lengths of models that are no power of two."""
+
 CASES = (
     *(
         case(kernel, dtype, columns)
-        for columns in (256, 512, *(1 << n for n in range(10, 19)))
+        for columns in (256, 512, *(1 << n for n in range(10, 19)), *_ODD)
         for kernel in (*_FORWARD, *(f"{name}_backward" for name in _FORWARD))
         for dtype in ("bf16", "f32")
     ),
     *(
-        case(kernel, "bf16", columns)
-        for columns in (3000, 5120, 7168, 11008)
-        for kernel in ("softmax", "rmsnorm", "layernorm", "rmsnorm_backward", "layernorm_backward")
-    ),
-    *(
-        case(kernel, "bf16", columns)
-        for columns in (50257, 128256, 151936)
-        for kernel in ("softmax", "cross_entropy", "cross_entropy_backward")
-    ),
-    *(
         case(kernel, "bf16", columns, rows)
         for columns, rows in ((4096, 1), (4096, 128), (8192, 32))
-        for kernel in ("softmax", "rmsnorm", "layernorm", "cross_entropy")
+        for kernel in _FORWARD
     ),
     *(
         case(kernel, "bf16", columns)
         for kernel in FUSIONS
-        for columns in ((4096, 8192) if "rope" not in kernel else (4096,))
+        for columns in ((4096, 8192, 32768) if "rope" not in kernel else (4096,))
+        if columns < 32768 or "groups" not in kernel
     ),
 )

@@ -21,7 +21,13 @@ def add_parser(commands: Any, only: dict[str, Any]) -> None:
     steps.build.add_argument(
         "--open", action="store_true", help="compile kernels whose sizes the launch knows, too"
     )
+    steps.build.add_argument(
+        "--count", action="store_true", help="let the simulator count sectors and conflicts"
+    )
     steps.run.add_argument("--peers", nargs="*", default=PEERS, choices=PEERS)
+    steps.run.add_argument(
+        "--processes", type=int, default=1, help="that prepare cases; one at a time is timed"
+    )
 
 
 def run(options: argparse.Namespace) -> int:
@@ -30,13 +36,24 @@ def run(options: argparse.Namespace) -> int:
         case "build":
             from bench.rows.build import build
 
-            folder, only, target = options.folder, options.only, options.target
-            return build(folder, only, target, sweep=options.sweep, open_sizes=options.open)
+            return build(
+                options.folder,
+                options.only,
+                options.target,
+                sweep=options.sweep,
+                open_sizes=options.open,
+                count=options.count,
+            )
         case "run":
             from bench.rows.run import run as measure
 
             return measure(
-                options.folder, options.only, options.output, options.rounds, options.peers
+                options.folder,
+                options.only,
+                options.output,
+                options.rounds,
+                options.peers,
+                options.processes,
             )
     from bench.rows.report import report
 

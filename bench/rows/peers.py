@@ -1,4 +1,4 @@
-"""What the kernels on rows are measured beside: PyTorch, torch.compile, QuACK, and copies.
+"""What the kernels on rows are measured beside: PyTorch, torch.compile, libraries, and copies.
 
 Gradients of PyTorch are those of autograd, captured in a CUDA graph: kernels only.
 """
@@ -10,43 +10,46 @@ from functools import partial
 from typing import Any
 
 from bench.case import COPIES
-from bench.peers.base import Absent
 from bench.rows.cases import RowsCase
 from bench.rows.fusions import FUSIONS
+from bench.rows.libraries import liger, quack
 
-PEERS = (*COPIES, "torch", "torch.compile", "quack")
+_LIBRARIES = {"quack": quack, "liger": liger}
+
+PEERS = (*COPIES, "torch", "torch.compile", *_LIBRARIES)
+
+Bind = Callable[[Mapping[str, Any]], Callable[[], Any]]
+"""Returns a call on arguments, which has them by name."""
 
 _COPY_BLOCK = 2048
 """Words that a CTA copies: four vectors a thread."""
 
 
-def peer(name: str, case: RowsCase, tensors: Mapping[str, Any], torch: Any) -> Callable[[], Any]:
-    """Return a call that does the work of a case.
+def peer(name: str, case: RowsCase, torch: Any) -> Bind:
+    """Return what makes calls that do the work of a case, of its arguments by name.
 
     Args:
         name: one of `PEERS`.
         case: the kernel.
-        tensors: its arguments by name.
         torch: the module.
     """
     if name in COPIES:
-        return _copy(name, case, torch)
-    if name == "quack":
-        return _quack(case, tensors)
+        copied = _copy if name == "copy kernel" else _memcpy
+        return lambda _: copied(case, torch)
+    if name in _LIBRARIES:
+        return partial(_LIBRARIES[name], case)
+    function = _forward(name, case.kernel.removesuffix("_backward"), torch)
     if case.kernel.endswith("_backward"):
-        return _gradient(name, case, tensors, torch)
-    function = _forward(name, case.kernel, torch)
-    inputs = [x for n, x in tensors.items() if n not in case.outputs]
-    return lambda: function(*inputs)
+        return partial(_gradient, function, case, torch)
+    return partial(_call, function, case)
 
 
-def _copy(name: str, case: RowsCase, torch: Any) -> Callable[[], Any]:
-    """Return a copy that moves the bytes of the case's matrices, half of them each way."""
-    words = case.bytes // 8
-    source = torch.randint(0, 1 << 30, (words,), dtype=torch.int32, device="cuda")
-    target = torch.empty_like(source)
-    if name == "memcpy":
-        return lambda: target.copy_(source)
+def _memcpy(case: RowsCase, torch: Any) -> Callable[[], Any]:
+    source, target = _halves(case, torch)
+    return lambda: target.copy_(source)
+
+
+def _copy(case: RowsCase, torch: Any) -> Callable[[], Any]:
     import triton
     import triton.language as tl
 
@@ -55,8 +58,17 @@ def _copy(name: str, case: RowsCase, torch: Any) -> Callable[[], Any]:
         at = tl.program_id(0).to(tl.int64) * block + tl.arange(0, block)
         tl.store(y_ptr + at, tl.load(x_ptr + at, mask=at < count), mask=at < count)
 
+    source, target = _halves(case, torch)
+    words = len(source)
     grid = (triton.cdiv(words, _COPY_BLOCK),)
     return lambda: copy[grid](source, target, words, _COPY_BLOCK, num_warps=4)
+
+
+def _halves(case: RowsCase, torch: Any) -> tuple[Any, Any]:
+    """Return what a copy reads and writes: half of the bytes of the case's matrices each."""
+    words = case.bytes // 8
+    source = torch.randint(0, 1 << 30, (words,), dtype=torch.int32, device="cuda")
+    return source, torch.empty_like(source)
 
 
 def _forward(name: str, kernel: str, torch: Any) -> Callable[..., Any]:
@@ -78,10 +90,16 @@ def _forward(name: str, kernel: str, torch: Any) -> Callable[..., Any]:
     return compiled
 
 
-def _gradient(
-    name: str, case: RowsCase, tensors: Mapping[str, Any], torch: Any
+def _call(
+    function: Callable[..., Any], case: RowsCase, tensors: Mapping[str, Any]
 ) -> Callable[[], Any]:
-    function = _forward(name, case.kernel.removesuffix("_backward"), torch)
+    inputs = [x for n, x in tensors.items() if n not in case.outputs]
+    return lambda: function(*inputs)
+
+
+def _gradient(
+    function: Callable[..., Any], case: RowsCase, torch: Any, tensors: Mapping[str, Any]
+) -> Callable[[], Any]:
     t = dict(tensors)
     if "entropy" in case.kernel:
         logits = t["logits"].detach().requires_grad_()
@@ -96,35 +114,3 @@ def _gradient(
             leaves.append(torch.zeros_like(t["w"]).requires_grad_())
         y, dy = function(*leaves), t["dy"]
     return lambda: torch.autograd.grad(y, leaves, dy, retain_graph=True)
-
-
-def _quack(case: RowsCase, tensors: Mapping[str, Any]) -> Callable[[], Any]:
-    """Return QuACK's call; raises ImportError where it is not installed."""
-    from quack.cross_entropy import cross_entropy_bwd, cross_entropy_fwd
-    from quack.rmsnorm import layernorm_bwd, layernorm_fwd, rmsnorm_bwd, rmsnorm_fwd
-    from quack.softmax import softmax_bwd, softmax_fwd
-
-    t = dict(tensors)
-    match case.kernel:
-        case "softmax":
-            return lambda: softmax_fwd(t["x"])
-        case "rmsnorm":
-            w = t["w"].float()
-            return lambda: rmsnorm_fwd(t["x"], w, eps=1e-6)
-        case "add_rmsnorm":
-            w = t["w"].float()
-            return lambda: rmsnorm_fwd(t["x"], w, residual=t["residual"], eps=1e-6)
-        case "layernorm":
-            w, b = t["w"].float(), t["b"].float()
-            return lambda: layernorm_fwd(t["x"], w, b, eps=1e-5)
-        case "cross_entropy":
-            return lambda: cross_entropy_fwd(t["logits"], t["labels"])
-        case "softmax_backward":
-            return lambda: softmax_bwd(t["dy"], t["y"])
-        case "rmsnorm_backward":
-            return lambda: rmsnorm_bwd(t["x"], t["w"], t["dy"], t["rstd"])
-        case "layernorm_backward":
-            return lambda: layernorm_bwd(t["x"], t["w"], t["dy"], t["rstd"], t["mean"])
-        case "cross_entropy_backward":
-            return lambda: cross_entropy_bwd(t["logits"], t["labels"], t["dloss"], t["lse"])
-    raise Absent(f"QuACK has no {case.kernel}")

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import statistics
 from pathlib import Path
+from typing import Any
 
 from bench.case import COPIES
+from bench.measure.traffic import excess
 from lego_mlir.files import write_whole
 
 _OURS = "ours"
@@ -22,14 +24,20 @@ def report(results: Path) -> str:
         "Kernel time in µs: medians of interleaved rounds, by CUDA graphs, inputs rotated past the",
         "L2 cache. `peer` and `copy` are the fastest other time, and the fastest copy of the bytes",
         "of the matrices, over ours: medians of the rounds' ratios. TB/s counts these bytes.",
+        "`sectors` and `conflicts` are the sectors and the wavefronts of shared memory that some",
+        "CTAs touch, over the least, by the simulator. `error` is the largest of an element: in",
+        "units of the last place of outputs of 2 bytes; of f32 relative to the largest, and",
+        "PyTorch's beside it.",
         "",
-        "| kernel | ours | TB/s | copy | others | peer | copy | how | commit |",
-        "|---|--:|--:|--:|---|--:|--:|---|---|",
+        "| kernel | ours | TB/s | copy | others | peer | copy | sectors | conflicts | error | how"
+        " | commit |",
+        "|---|--:|--:|--:|---|--:|--:|--:|--:|--:|---|---|",
     ]
     ratios = []
     for row in rows:
         if "us" not in row:
-            lines.append(f"| {row['case']} | | | | {row['error']} | | | | {row['commit']} |")
+            cells = (row["case"], "", "", "", row["error"], *[""] * 6, row["commit"])
+            lines.append(f"| {' | '.join(cells)} |")
             continue
         us, rounds = dict(row["us"]), row["rounds"]
         ours = us.pop(_OURS)
@@ -48,6 +56,9 @@ def report(results: Path) -> str:
             others,
             f"{peer:.2f}" if peer else "",
             f"{_ratio(rounds, copy):.2f}" if copy else "",
+            excess(row.get("traffic", {}), "sectors"),
+            excess(row.get("traffic", {}), "wavefronts"),
+            _error(row),
             row["how"],
             row["commit"],
         )
@@ -65,3 +76,10 @@ def report(results: Path) -> str:
 
 def _ratio(rounds: dict[str, list[float]], other: str) -> float:
     return statistics.median(b / a for a, b in zip(rounds[_OURS], rounds[other], strict=True))
+
+
+def _error(row: dict[str, Any]) -> str:
+    """Return the errors of a line of results as text; nothing if it has none."""
+    if row.get("units"):
+        return f"{max(row['units'].values()):.2f}"
+    return " / ".join(f"{error:.0e}" for error in row.get("errors", {}).values())
