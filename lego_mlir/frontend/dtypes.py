@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from lego_mlir.diagnostics import LegoError
+from lego_mlir.hardware.dtypes import ELEMENT_BYTES
 from lego_mlir.mlir.bindings import ir
 
 FLOATS = ("f16", "bf16", "f32", "f64", "f8E4M3FN", "f8E5M2")
@@ -42,6 +43,11 @@ def is_unsigned(dtype: str) -> bool:
 def mlir_name(dtype: str) -> str:
     """Return MLIR's name of an element type."""
     return dtype.replace("u", "i") if is_unsigned(dtype) else dtype
+
+
+def bytes_of(dtype: str) -> int:
+    """Return the bytes of an element."""
+    return ELEMENT_BYTES[mlir_name(dtype)]
 
 
 def mlir_element(dtype: str) -> Any:

@@ -72,7 +72,7 @@ class Target:
         Raises:
             LegoError: there is none; the hint lists all targets.
         """
-        found = TARGETS.get(text)
+        found = next((target for name, target in TARGETS.items() if name == text), None)
         if found is not None:
             return found
         raise LegoError(f"unknown target '{text}'", hint=f"known targets: {', '.join(TARGETS)}")

@@ -10,8 +10,7 @@ from math import prod
 from typing import Literal
 
 from lego_mlir.frontend import EmptyType, TensorType
-from lego_mlir.frontend.dtypes import mlir_name
-from lego_mlir.hardware.dtypes import ELEMENT_BYTES
+from lego_mlir.frontend.dtypes import bytes_of
 
 _L2_BYTES = 50 << 20
 """About what the L2 cache of an H100 or H200 holds."""
@@ -43,5 +42,5 @@ def tensor_bytes(tensors: Iterable[TensorType | EmptyType]) -> int | None:
         sizes = [n for n in tensor.dims if isinstance(n, int)]
         if len(sizes) < len(tensor.dims):
             return None
-        found += prod(sizes) * ELEMENT_BYTES[mlir_name(tensor.dtype)]
+        found += prod(sizes) * bytes_of(tensor.dtype)
     return found

@@ -200,7 +200,11 @@ def checked_params(params: Mapping[str, int], schedule: str | None, name: str) -
 
 
 def mlir_type(kind: Parameter) -> Any:
-    """Return the type of the host function's argument for a parameter."""
+    """Return the type of the host function's argument for a parameter.
+
+    Raises:
+        LegoError: it has more elements along a dimension than 8 bytes count.
+    """
     if isinstance(kind, ScalarType):
         return mlir_element(kind.dtype)
     layout = None
@@ -210,6 +214,8 @@ def mlir_type(kind: Parameter) -> Any:
         layout = ir.StridedLayoutAttr.get(0, steps)
     dynamic = ir.ShapedType.get_dynamic_size()
     shape = [n if isinstance(n, int) else dynamic for n in kind.shape]
+    if max(shape, default=0) >= 2**63:
+        raise LegoError(f"a tensor {list(kind.shape)}: sizes are below 2**63")
     return ir.MemRefType.get(shape, mlir_element(kind.dtype), layout)
 
 

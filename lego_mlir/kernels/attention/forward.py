@@ -153,6 +153,8 @@ def attention(
     Raises:
         LegoError: a size, a type or a function is wrong.
     """
+    if type(head_dim) is not int or head_dim < 1:
+        raise LegoError(f"attention: head_dim is a positive integer, not {head_dim!r}")
     masks = [_causal(window)] if causal else []
     if window is not None and not causal:
         raise LegoError("attention: a window needs causal=True", hint="or a function: mask=...")

@@ -65,7 +65,7 @@ def check_types(
     Raises:
         LegoError: there is no such GEMM, or not on that target.
     """
-    if dtype not in _ACCUMULATORS:
+    if dtype not in tuple(_ACCUMULATORS):
         raise LegoError(
             f"{what}: tensor cores do not multiply {dtype!r}",
             hint=f"known: {', '.join(_ACCUMULATORS)}",
@@ -78,9 +78,9 @@ def check_types(
             hint="f16, bf16 and i8 from sm_80 on, f8E4M3FN and f8E5M2 from sm_89 on",
         )
     accumulator = _ACCUMULATORS[dtype]
-    if promote < 0 or (promote and accumulator != "f32"):
+    if type(promote) is not int or promote < 0 or (promote and accumulator != "f32"):
         raise LegoError(
-            f"{what}: promote = {promote} with {accumulator} accumulators",
+            f"{what}: promote = {promote!r} with {accumulator} accumulators",
             hint="a number of iterations, for accumulators of f32; or 0",
         )
     out = out or _DEFAULT_OUTPUT.get(dtype, dtype)

@@ -9,9 +9,10 @@ from typing import Any
 from lego_mlir import frontend as lg
 from lego_mlir.algebra import OrderBy, Row
 from lego_mlir.diagnostics import LegoError
+from lego_mlir.frontend.dtypes import bytes_of
 from lego_mlir.kernels.cache_hints import eviction_of, tensor_bytes
 from lego_mlir.kernels.moves.axes import Axis
-from lego_mlir.kernels.moves.windows import WARPS, bytes_of, check, tensor, windowed
+from lego_mlir.kernels.moves.windows import WARPS, check, tensor, windowed
 from lego_mlir.kernels.permute.problem import count_tiles, find_problem, source_view, target_view
 from lego_mlir.kernels.public import public
 

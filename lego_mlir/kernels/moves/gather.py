@@ -8,8 +8,9 @@ from lego_mlir import frontend as lg
 from lego_mlir.algebra import OrderBy, Row, parse_layout
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.frontend import TensorType
+from lego_mlir.frontend.dtypes import bytes_of
 from lego_mlir.kernels.cache_hints import eviction_of, tensor_bytes
-from lego_mlir.kernels.moves.windows import WARPS, Tiling, bytes_of, check
+from lego_mlir.kernels.moves.windows import WARPS, Tiling, check
 from lego_mlir.kernels.public import public
 
 _INDICES = ("i32", "i64")

@@ -10,10 +10,11 @@ from typing import Any
 
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.frontend import EmptyType, Kernel
+from lego_mlir.frontend.dtypes import bytes_of
 from lego_mlir.kernels.moves.axes import Axis
 from lego_mlir.kernels.moves.by_words import kernel_by_words, word_bytes
 from lego_mlir.kernels.moves.pieces import Movement, Output, Piece, Source
-from lego_mlir.kernels.moves.windows import bytes_of, check, tensor
+from lego_mlir.kernels.moves.windows import check, tensor
 from lego_mlir.kernels.public import public
 
 MAX_PARTS = 64

@@ -8,11 +8,12 @@ from math import prod
 
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.frontend import Kernel
+from lego_mlir.frontend.dtypes import bytes_of
 from lego_mlir.hardware.limits import MAX_ACCESS_BYTES
 from lego_mlir.kernels.moves.axes import BOUNDARIES, Axis, merged
 from lego_mlir.kernels.moves.by_words import kernel_by_words, word_bytes
 from lego_mlir.kernels.moves.pieces import Movement, Output, Source, pieces_of
-from lego_mlir.kernels.moves.windows import bytes_of, check, tensor, windowed
+from lego_mlir.kernels.moves.windows import check, tensor, windowed
 from lego_mlir.kernels.public import public
 
 Shape = Sequence[int | None]

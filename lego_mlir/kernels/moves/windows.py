@@ -11,8 +11,7 @@ from lego_mlir import frontend as lg
 from lego_mlir.algebra import Layout, OrderBy, Row, parse_layout
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.frontend import TensorType
-from lego_mlir.frontend.dtypes import check_dtype, mlir_name
-from lego_mlir.hardware.dtypes import ELEMENT_BYTES
+from lego_mlir.frontend.dtypes import bytes_of, check_dtype
 from lego_mlir.hardware.limits import MAX_ACCESS_BYTES, WARP_THREADS
 from lego_mlir.kernels.cache_hints import eviction_of, tensor_bytes
 from lego_mlir.kernels.moves.axes import Axis, merged
@@ -136,11 +135,6 @@ def tensor(dtype: str, sizes: Sequence[int | None]) -> TensorType:
         return TensorType(dtype, OrderBy(Row(*(n for n in sizes if n is not None))))
     texts = [_ROWS if n is None else str(n) for n in sizes]
     return TensorType(dtype, parse_layout(f"OrderBy(Row({', '.join(texts)}))"))
-
-
-def bytes_of(dtype: str) -> int:
-    """Return the bytes of an element."""
-    return ELEMENT_BYTES[mlir_name(dtype)]
 
 
 def check(name: str, sizes: Sequence[int | None], *dtypes: str) -> None:

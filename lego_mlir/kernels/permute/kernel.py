@@ -17,7 +17,7 @@ from typing import Any
 
 from lego_mlir.algebra import OrderBy, RegP, Row, Skew
 from lego_mlir.frontend import Kernel, TensorType, block_id, kernel, shared, thread_id
-from lego_mlir.hardware.dtypes import ELEMENT_BYTES
+from lego_mlir.frontend.dtypes import bytes_of
 from lego_mlir.kernels.cache_hints import LINE_BYTES, eviction_of
 from lego_mlir.kernels.permute.config import CopyConfig, TileConfig
 from lego_mlir.kernels.permute.dependence import complete_tile, dependence, dependent_ctas
@@ -157,7 +157,7 @@ def copy_permutation(
         index = (*tile, *zeros, *thread, *zeros, 0, slice(None))
         b.view(target)[index] = a.view(source)[index]
 
-    copy.__name__, element_bytes = name, ELEMENT_BYTES[a.dtype]
+    copy.__name__, element_bytes = name, bytes_of(a.dtype)
     return kernel(
         grid=prod(grid),
         block=config.rows * config.columns,

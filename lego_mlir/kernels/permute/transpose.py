@@ -9,8 +9,7 @@ from typing import Any
 from lego_mlir.algebra import Layout, OrderBy, Row, size_symbol
 from lego_mlir.diagnostics import LegoError, with_guess
 from lego_mlir.frontend import Kernel, KernelChoice, TensorType
-from lego_mlir.frontend.dtypes import check_dtype
-from lego_mlir.hardware.dtypes import ELEMENT_BYTES
+from lego_mlir.frontend.dtypes import bytes_of, check_dtype
 from lego_mlir.hardware.limits import MAX_ACCESS_BYTES, MAX_CTA_THREADS
 from lego_mlir.index import Int
 from lego_mlir.kernels.permute import tuner
@@ -39,6 +38,9 @@ VARIANTS = ("naive", "shared", *STRIDED)
 
 _MULTIPLE = 16
 """What divides sizes for which rows are accessed by vectors."""
+
+_MOST_BYTES = 1 << 47
+"""Of a tensor: what no GPU's memory has, and no price is worked out for."""
 
 
 @public
@@ -256,7 +258,7 @@ def _vectorized(
             f"{name}: the variant '{variant}' is for sizes that are known before the launch",
             hint="variant='vector', or none",
         )
-    element_bytes = ELEMENT_BYTES[a.dtype]
+    element_bytes = bytes_of(a.dtype)
     max_width = max(1, min(MAX_ACCESS_BYTES, a.alignment, b.alignment) // element_bytes)
 
     def with_config(config: Config) -> Kernel:
@@ -313,6 +315,9 @@ def _tensor(
     check_dtype(dtype)
     if any(isinstance(n, int) and n < 1 for n in shape):
         raise LegoError(f"{name}: {list(shape)} is not a shape", hint="sizes are positive")
+    known = prod(n for n in shape if isinstance(n, int)) * bytes_of(dtype)
+    if known > _MOST_BYTES:
+        raise LegoError(f"{name}: a tensor {list(shape)} of {dtype} has {known} bytes, too many")
     chosen = OrderBy(Row(*shape)) if layout is None else layout
     if chosen.size != prod(shape):
         raise LegoError(

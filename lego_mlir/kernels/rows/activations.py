@@ -7,7 +7,7 @@ from typing import Any
 
 from lego_mlir import frontend as lg
 from lego_mlir.diagnostics import LegoError
-from lego_mlir.kernels.public import public
+from lego_mlir.kernels.public import check_types, public
 from lego_mlir.kernels.rows.builder import RowsKernel
 from lego_mlir.kernels.rows.builder import rows as rows_kernel
 from lego_mlir.kernels.rows.config import RowsConfig
@@ -74,6 +74,7 @@ def soft_cap(
     Raises:
         LegoError: a size, a type or the cap is wrong.
     """
+    check_types("soft_cap", dtype=dtype)
     if not cap > 0:
         raise LegoError(f"soft_cap: the cap is positive, not {cap!r}")
     return rows_kernel(
@@ -118,6 +119,7 @@ def dropout(
     Raises:
         LegoError: a size, a type or the probability is wrong.
     """
+    check_types("dropout", dtype=dtype)
     if not 0 <= p < 1:
         raise LegoError(f"dropout: a probability is from 0 to 1, and less than 1, not {p!r}")
     optional = {"bias": Argument(dtype, "column")} if bias else {}
@@ -151,6 +153,7 @@ def _gated(
     *,
     in_place: bool,
 ) -> RowsKernel:
+    check_types(name, dtype=dtype)
     return rows_kernel(
         shape,
         name=name,

@@ -17,7 +17,7 @@ from lego_mlir.frontend import (
     kernel,
     sequence,
 )
-from lego_mlir.kernels.public import public
+from lego_mlir.kernels.public import check_types, public
 from lego_mlir.kernels.rows.bodies.statistics import as_number
 from lego_mlir.kernels.rows.builder import RowsKernel
 from lego_mlir.kernels.rows.builder import rows as rows_kernel
@@ -73,6 +73,7 @@ def cross_entropy(
     Raises:
         LegoError: a size, a type or an option is wrong.
     """
+    check_types("cross_entropy", dtype=dtype)
     _check("cross_entropy", columns, labels, reduction, label_smoothing, soft_cap)
 
     def results(v: dict[str, Any]) -> dict[str, Any]:
@@ -171,6 +172,7 @@ def cross_entropy_backward(
     Raises:
         LegoError: a size, a type or an option is wrong.
     """
+    check_types("cross_entropy_backward", dtype=dtype)
     _check("cross_entropy_backward", columns, labels, reduction, label_smoothing, soft_cap)
 
     def finish(

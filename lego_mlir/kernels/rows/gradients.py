@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from lego_mlir import frontend as lg
-from lego_mlir.kernels.public import public
+from lego_mlir.kernels.public import check_types, public
 from lego_mlir.kernels.rows.bodies.statistics import mean
 from lego_mlir.kernels.rows.builder import RowsKernel
 from lego_mlir.kernels.rows.builder import rows as rows_kernel
@@ -36,6 +36,7 @@ def softmax_backward(
     Raises:
         LegoError: a size or a type is wrong.
     """
+    check_types("softmax_backward", dtype=dtype)
     return rows_kernel(
         (rows, columns),
         name="softmax_backward",
@@ -60,6 +61,7 @@ def log_softmax_backward(
     strided: bool = False,
 ) -> RowsKernel:
     """Return a kernel `(y, dy, dx)`: dx = dy - exp(y) * sum(dy); see `softmax_backward`."""
+    check_types("log_softmax_backward", dtype=dtype)
     return rows_kernel(
         (rows, columns),
         name="log_softmax_backward",
@@ -105,6 +107,7 @@ def rmsnorm_backward(
     Raises:
         LegoError: a size or a type is wrong.
     """
+    check_types("rmsnorm_backward", dtype=dtype, weight=weight, residual=residual)
 
     def scaled(w: Any) -> Any:
         return w.to("f32") + offset if offset else w.to("f32")
@@ -143,6 +146,7 @@ def layernorm_backward(
 
     Otherwise as `rmsnorm_backward`.
     """
+    check_types("layernorm_backward", dtype=dtype, weight=weight, residual=residual)
 
     def gradient(normal: Any, slope: Any, w: Any, rstd: Any, columns: Any, sums: Any) -> Any:
         dot, total = sums

@@ -7,7 +7,7 @@ from typing import Any
 
 from lego_mlir import frontend as lg
 from lego_mlir.hardware.dtypes import ELEMENT_BYTES
-from lego_mlir.kernels.public import public
+from lego_mlir.kernels.public import check_types, public
 from lego_mlir.kernels.rows.bodies.statistics import mean
 from lego_mlir.kernels.rows.builder import RowsKernel
 from lego_mlir.kernels.rows.builder import rows as rows_kernel
@@ -54,6 +54,7 @@ def rmsnorm(
     Raises:
         LegoError: a size or a type is wrong.
     """
+    check_types("rmsnorm", dtype=dtype, weight=weight, out=out, residual=residual)
     arguments = _matrices(dtype, out, residual, {"w": weight or dtype}, ["rstd"] if save else [])
 
     def factor(squares: Any, columns: Any) -> Any:
@@ -99,6 +100,7 @@ def layernorm(
     With `residual` it is `(x, residual, w, b, y, prenorm)`, with `save` its last arguments are mean
     and rstd; see `rmsnorm`, whose arguments these are.
     """
+    check_types("layernorm", dtype=dtype, weight=weight, out=out, residual=residual)
     columnwise = {"w": weight or dtype, "b": weight or dtype}
     arguments = _matrices(dtype, out, residual, columnwise, ["mean", "rstd"] if save else [])
 

@@ -11,8 +11,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.frontend import ScalarType, Tensor, TensorType
-from lego_mlir.frontend.dtypes import check_dtype
-from lego_mlir.hardware.dtypes import ELEMENT_BYTES
+from lego_mlir.frontend.dtypes import bytes_of, check_dtype
 from lego_mlir.hardware.limits import MAX_ACCESS_BYTES
 from lego_mlir.index import Int
 from lego_mlir.kernels.rows.lengths import RowLengths
@@ -72,7 +71,7 @@ class Argument:
     @property
     def bytes(self) -> int:
         """The bytes of a number."""
-        return ELEMENT_BYTES[self.dtype]
+        return bytes_of(self.dtype)
 
 
 class Combination(NamedTuple):

@@ -7,7 +7,7 @@ from typing import Any
 from lego_mlir import frontend as lg
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.index import maximum
-from lego_mlir.kernels.public import public
+from lego_mlir.kernels.public import check_types, public
 from lego_mlir.kernels.rows.bodies.statistics import mean
 from lego_mlir.kernels.rows.builder import RowsKernel
 from lego_mlir.kernels.rows.builder import rows as rows_kernel
@@ -54,7 +54,8 @@ def rmsnorm_quantized(
     Raises:
         LegoError: a size, a type or an option is wrong.
     """
-    if out not in LARGEST:
+    check_types("rmsnorm_quantized", dtype=dtype, weight=weight, residual=residual)
+    if out not in tuple(LARGEST):
         raise LegoError(
             f"rmsnorm_quantized: y is of {', '.join(LARGEST)}, not {out!r}",
             hint="rmsnorm(..., out=...) makes other types",

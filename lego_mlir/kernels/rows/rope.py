@@ -12,7 +12,7 @@ from lego_mlir.diagnostics import LegoError
 from lego_mlir.frontend import Kernel, TensorType, kernel
 from lego_mlir.hardware.limits import MAX_ACCESS_BYTES, WARP_THREADS
 from lego_mlir.kernels.cache_hints import eviction_of, tensor_bytes
-from lego_mlir.kernels.public import public
+from lego_mlir.kernels.public import check_types, public
 
 _HELD, _NORMALIZED = 16, 32
 """Elements of the queries that a thread holds, and where heads are normalized: there fewer threads
@@ -58,6 +58,7 @@ def rope(
     for what, n in (("tokens", tokens), ("heads", heads), ("positions", positions)):
         if type(n) is not int or n < 1:
             raise LegoError(f"rope: {what} is a positive integer, not {n!r}")
+    check_types("rope", dtype=dtype, norm=norm)
     if type(size) is not int or size < 2 or size % 2:
         raise LegoError(f"rope: the size of a head is even, not {size!r}")
     if type(keys) is not int or keys < 0:

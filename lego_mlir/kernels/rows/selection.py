@@ -11,7 +11,7 @@ from lego_mlir.diagnostics import LegoError
 from lego_mlir.frontend import Kernel, KernelChoice, kernel
 from lego_mlir.frontend.tiles.sorting import SEARCHED, is_searched
 from lego_mlir.hardware.limits import WARP_THREADS
-from lego_mlir.kernels.public import public
+from lego_mlir.kernels.public import NUMBERS_IN_F32, check_types, public
 from lego_mlir.kernels.rows.bodies.piece import as_dtype, divided
 from lego_mlir.kernels.rows.builder import RowsKernel
 from lego_mlir.kernels.rows.builder import rows as rows_kernel
@@ -61,6 +61,7 @@ def argmax(
     Raises:
         LegoError: a size or a type is wrong.
     """
+    check_types("argmax", NUMBERS_IN_F32, dtype=dtype)
     return rows_kernel(
         (rows, columns),
         name="argmax",
@@ -112,6 +113,8 @@ def cumsum(
     Raises:
         LegoError: a size or a type is wrong.
     """
+    check_types("cumsum", NUMBERS_IN_F32, dtype=dtype)
+    check_types("cumsum", out=out or dtype)
     arguments = {"x": Argument(dtype), "y": Argument(out or dtype)}
 
     def made(columns: int | RowLengths) -> Kernel:

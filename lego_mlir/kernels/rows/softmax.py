@@ -6,7 +6,7 @@ from math import inf
 from typing import Any
 
 from lego_mlir import frontend as lg
-from lego_mlir.kernels.public import public
+from lego_mlir.kernels.public import check_types, public
 from lego_mlir.kernels.rows.builder import RowsKernel
 from lego_mlir.kernels.rows.builder import rows as rows_kernel
 from lego_mlir.kernels.rows.config import RowsConfig
@@ -40,6 +40,7 @@ def softmax(
     Raises:
         LegoError: a size or a type is wrong.
     """
+    check_types("softmax", dtype=dtype, out=out)
     return rows_kernel(
         (rows, columns),
         name="softmax",
@@ -69,6 +70,7 @@ def log_softmax(
 
     Arguments as those of `softmax`.
     """
+    check_types("log_softmax", dtype=dtype, out=out)
     return rows_kernel(
         (rows, columns),
         name="log_softmax",

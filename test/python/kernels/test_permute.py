@@ -41,6 +41,17 @@ def test_transposes_of_any_size(shape: tuple[int, int], variant: str, dtype: str
     assert is_permuted(transpose(*shape, dtype, variant=variant), x, x.T)
 
 
+@pytest.mark.parametrize("variant", [None, "vector", "runs", "words", "squares"])
+@pytest.mark.parametrize("bits", [8, 16, 32, 64])
+def test_unsigned_elements(variant: str | None, bits: int) -> None:
+    """Images are bytes from 0 to 255: channels last, then first."""
+    x = numbered((37, 50, 3), {8: "i8", 16: "f16", 32: "f32", 64: "f64"}[bits]).view(
+        f"u{bits // 8}"
+    )
+    kernel = permute(x.shape, (2, 0, 1), f"u{bits}", variant=variant)
+    assert is_permuted(kernel, x, x.transpose(2, 0, 1))
+
+
 @pytest.mark.parametrize("variant", ["naive", "shared", "vector"])
 @pytest.mark.parametrize("a", [Row, Col])
 @pytest.mark.parametrize("b", [Row, Col])

@@ -32,7 +32,7 @@ from typing import Any
 from lego_mlir import frontend as lg
 from lego_mlir.algebra import OrderBy, RegP, Row
 from lego_mlir.frontend import Kernel, TensorType
-from lego_mlir.hardware.dtypes import ELEMENT_BYTES
+from lego_mlir.frontend.dtypes import bytes_of
 from lego_mlir.kernels.cache_hints import LINE_BYTES, eviction_of
 from lego_mlir.kernels.permute.by_words.config import (
     WordConfig,
@@ -82,7 +82,7 @@ def word_permutation(
     modes = tiled_modes(problem, config.tile, config.sector)
     along = target.side.run[0]
     counts = [mode.count for mode in modes]
-    unit_bytes = config.unit * ELEMENT_BYTES[a.dtype]
+    unit_bytes = config.unit * bytes_of(a.dtype)
     rasterization = OrderBy(RegP(counts, raster_order(problem, config.tile, counts, unit_bytes)))
     words = shared_units(target.side, config.pitches, word) // word
     tile_bytes = prod(config.tile) * unit_bytes
