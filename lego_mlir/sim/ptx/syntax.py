@@ -175,6 +175,7 @@ class Instruction:
         line, column: of the opcode (of the guard where there is one), 1-based.
         loc: the nearest `.loc` before it: (file number, line, column) in the program that the
             PTX was compiled from.
+        used_bytes: bit k says whether byte k of what a load reads is used; `None` for all.
     """
 
     opcode: str
@@ -183,6 +184,7 @@ class Instruction:
     line: int
     column: int
     loc: tuple[int, int, int] | None = None
+    used_bytes: int | None = None
 
     def __str__(self) -> str:
         guard = f"@{self.guard} " if self.guard else ""

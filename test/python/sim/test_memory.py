@@ -32,6 +32,38 @@ def test_vectors(run):
     assert np.array_equal(b.reshape(32, 4), want)
 
 
+USED = (
+    HEAD
+    + """
+    mad.wide.u32 %pa, %t, 8, %a;
+    mad.wide.u32 %pb, %t, 8, %b;
+    PRAGMA
+    ld.global.v2.b32 {%x0, %x1}, [%pa];
+    st.global.b32 [%pb], %x0;
+    st.global.u16 [%pb+4], %x1;
+"""
+)
+
+
+def test_bytes_that_are_not_used_may_be_past_the_end(run):
+    """As LLVM loads the last three of 16-bit numbers: with the byte behind them."""
+    a = np.arange(127, dtype="u2")
+    b = np.zeros(128, "u2")
+    run(USED.replace("PRAGMA", '.pragma "used_bytes_mask 0x3f";'), [a, b], parameters=TWO)
+    want = np.append(a, 0).reshape(32, 4)
+    want[:, 3] = 0
+    assert np.array_equal(b.reshape(32, 4), want)
+
+
+@pytest.mark.parametrize("pragma", ["", '.pragma "nounroll";', '.pragma "used_bytes_mask 0x7f";'])
+@pytest.mark.parametrize("count", [125, 127])
+def test_bytes_that_are_used_are_in_bounds(run, pragma, count):
+    mask = '.pragma "used_bytes_mask 0x3f";' if count == 125 else pragma
+    a, b = np.arange(count, dtype="u2"), np.zeros(128, "u2")
+    with pytest.raises(LegoError, match=r"out of bounds: ld\.global\.v2\.b32 reads"):
+        run(USED.replace("PRAGMA", mask), [a, b], parameters=TWO)
+
+
 def test_small_vectors(run):
     a = np.arange(64, dtype="u1")
     b = np.zeros(32, "u2")

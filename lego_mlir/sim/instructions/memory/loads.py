@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from lego_mlir.sim.instructions.memory.addresses import SPACE, address_of, check_hint, space_at
-from lego_mlir.sim.machine.memory import MemoryAccess
+from lego_mlir.sim.machine.memory import Memory, MemoryAccess
+from lego_mlir.sim.machine.used_bytes import load_used
 from lego_mlir.sim.ptx.decoded import Handler, Reader
 from lego_mlir.sim.ptx.form import Form
 from lego_mlir.sim.ptx.syntax import Operand, Register, Sink, Vector
@@ -80,17 +82,18 @@ def _load(form: Form) -> Handler:
     writes = [form.write(element, kind, wider=True) for element in elements]
     dtype = kind.dtype
     plain = dtype == kind.storage
+    load = partial(load_used, used) if (used := form.instruction.used_bytes) else Memory.load
     if len(writes) == 1:
         write = writes[0]
 
         def single(w: Wave) -> None:
-            bits = w.memory.load(access, address(w), w.mask, w.lanes)[0]
+            bits = load(w.memory, access, address(w), w.mask, w.lanes)[0]
             write(w, bits if plain else bits.view(dtype))
 
         return single
 
     def execute(w: Wave) -> None:
-        loaded = w.memory.load(access, address(w), w.mask, w.lanes)
+        loaded = load(w.memory, access, address(w), w.mask, w.lanes)
         for write, bits in zip(writes, loaded, strict=True):
             write(w, bits if plain else bits.view(dtype))
 

@@ -6,6 +6,7 @@ Source: PTX ISA 4.3 (statements), 7.1 (functions), 11.1 and 11.4 (directives of 
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from dataclasses import replace
 
@@ -27,6 +28,7 @@ _NUMBERS = {".maxclusterrank", ".maxnreg", ".minnctapersm"}
 _TUNING = {".maxnctapersm", ".noreturn"}
 _OF_FUNCTIONS = {".noreturn", ".abi_preserve", ".abi_preserve_control"}
 _TABLES = {".branchtargets", ".calltargets"}
+_USED_BYTES = re.compile(r"used_bytes_mask (0x[0-9a-fA-F]{1,16}|[0-9]{1,10})")
 
 
 class RoutineParser(VariableParser):
@@ -35,6 +37,7 @@ class RoutineParser(VariableParser):
     def __init__(self, stream: list[Token]) -> None:
         super().__init__(stream)
         self.loc: tuple[int, int, int] | None = None
+        self.used_bytes: int | None = None
         self.undefined: deque[tuple[int, str]] = deque()
         self.declared = 0
         self.depth = 0
@@ -304,14 +307,18 @@ class RoutineParser(VariableParser):
         opcode = self.take()
         operands = self.operands()
         self.expect(";")
-        return Instruction(opcode.text, operands, guard, first.line, first.column, self.loc)
+        used, self.used_bytes = self.used_bytes, None
+        return Instruction(opcode.text, operands, guard, first.line, first.column, self.loc, used)
 
     # --- directives of both ---
 
     def pragma(self) -> None:
-        """Skip a hint to the assembler, such as "nounroll" (PTX ISA 11.5)."""
+        """Parse "used_bytes_mask 0x3f"; skip hints such as "nounroll" (PTX ISA 11.5)."""
         self.take()
-        self.take()
+        hint = self.take()
+        match = _USED_BYTES.fullmatch(hint.text.strip('"'))
+        if match is not None:
+            self.used_bytes = int(match[1], 0)
         self.expect(";")
 
     def loc_directive(self) -> None:
