@@ -19,6 +19,9 @@ from lego_mlir.kernels.public import public
 _SIDE = {1: 128, 2: 64, 4: 64, 8: 32}
 """Elements of a tile's side, by the bytes of the smaller type."""
 
+_TILE_BYTES = 1 << 16
+"""The bytes of a tile, at most: of the larger type, it leaves threads half of their registers."""
+
 
 @public
 def cast(
@@ -72,7 +75,10 @@ def _permuted(
         reads = writes = [*others, *([row] if row else []), read]
     else:
         reads, writes = [*others, written, read], [*others, read, written]
-    side = _SIDE[min(bytes_of(source), bytes_of(target))]
+    smaller, larger = sorted((bytes_of(source), bytes_of(target)))
+    side = _SIDE[smaller]
+    if side * side * larger > _TILE_BYTES:
+        side //= 2
     tile = [side] * min(2, len(reads))
     counts = OrderBy(
         Row(*(m.size for m in others), *(count_tiles(m.size, side) for m in writes[len(others) :]))

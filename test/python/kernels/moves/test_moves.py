@@ -161,6 +161,8 @@ def test_gather_rows(
         ("f16", "f32", (0, 2, 1)),
         ("i8", "f32", (2, 1, 0)),
         ("f32", "i32", (1, 0, 2)),
+        ("i8", "f64", (2, 1, 0)),
+        ("i64", "i8", (2, 1, 0)),
     ],
 )
 def test_cast(source: str, target: str, axes: tuple[int, ...] | None) -> None:
