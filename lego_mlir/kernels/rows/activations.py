@@ -47,7 +47,10 @@ def geglu(
     config: RowsConfig | None = None,
     in_place: bool = False,
 ) -> RowsKernel:
-    """Return a kernel `(gate, up, y)`: y = gelu(gate) * up; arguments as those of `swiglu`."""
+    """Return a kernel `(gate, up, y)`: y = gelu(gate) * up, in the tanh form of `lg.gelu`.
+
+    Arguments are those of `swiglu`.
+    """
     return _gated("geglu", lg.gelu, (rows, columns), dtype, config, in_place=in_place)
 
 

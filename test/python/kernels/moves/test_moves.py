@@ -19,6 +19,7 @@ DTYPES = {
     "i8": np.int8,
     "u8": np.uint8,
     "i32": np.int32,
+    "i64": np.int64,
     "f16": np.float16,
     "f32": np.float32,
     "f64": np.float64,
