@@ -10,18 +10,31 @@ becomes
 
 and an interleaving of their bits as f32. A bf16 is the upper half of an f32, so both are exact. By
 itself the upper one would take two instructions, of which the first takes it out of the word.
+
+In a loop, of words that are there before it, LLVM would move both ahead of the loop, where they
+take twice the registers. Where that were more than half of those that a thread has, the words pass
+through instructions of the loop that LLVM knows nothing of (and ptxas drops):
+
+    %w1 = llvm.inline_asm has_side_effects "mov.b32 $0, $1;", "=r,r" %w0 : (i32) -> i32
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from math import prod
 from typing import Any
 
+from lego_mlir.hardware.limits import MAX_THREAD_REGISTERS, SM_REGISTERS
 from lego_mlir.mlir.bindings import arith, ir, vector
-from lego_mlir.mlir.dialect import made_by
+from lego_mlir.mlir.dialect import CTAS_PER_SM, made_by
+from lego_mlir.mlir.emit.operations import assembly
 from lego_mlir.mlir.modules import operations_in
 
 _UPPER_HALF = -1 << 16
+
+_LOOPS = "scf.for", "scf.while"
+
+_SAME = "mov.b32 $0, $1;"
 
 
 def has_words(operations: Iterable[Any]) -> bool:
@@ -36,12 +49,61 @@ def extend_by_words(module: Any) -> None:
         module: before it is lowered to the llvm dialect, changed in place; its context is the
             current one.
     """
-    for op in list(operations_in(module.operation)):
-        if not _is_of_words(op):
-            continue
+    found = [op for op in operations_in(module.operation) if _is_of_words(op)]
+    kept = _kept(found)
+    for op in found:
         with ir.InsertionPoint(op), op.location:
-            op.results[0].replace_all_uses_with(_extended(op.operands[0]))
+            extended = _extended(op.operands[0], keeps=op.operands[0] in kept)
+            op.results[0].replace_all_uses_with(extended)
         op.erase()
+
+
+def _kept(extensions: Iterable[Any]) -> set[Any]:
+    """Return the words that loops are to keep, of those that are there before them."""
+    outside: dict[Any, tuple[Any, set[Any]]] = {}
+    for op in extensions:
+        loop = _outermost(op)
+        if loop is not None and not _is_inside(op.operands[0], loop):
+            outside.setdefault(loop, (loop, set()))[1].add(op.operands[0])
+    kept: set[Any] = set()
+    for loop, words in outside.values():
+        if 2 * sum(x.type.shape[0] for x in words) > _registers(loop):
+            kept |= words
+    return kept
+
+
+def _outermost(op: Any) -> Any:
+    """Return the outermost loop around an operation; `None` without one."""
+    found, at = None, op.operation.parent
+    while at is not None and at.name != "gpu.launch":
+        found = at if at.name in _LOOPS else found
+        at = at.parent
+    return found
+
+
+def _is_inside(value: Any, loop: Any) -> bool:
+    """Return whether a value is computed in a loop."""
+    at = value.owner.owner if isinstance(value, ir.BlockArgument) else value.owner.operation
+    while at is not None and at != loop:
+        at = at.operation.parent
+    return at is not None
+
+
+def _registers(op: Any) -> int:
+    """Return how many registers a thread has, one for 0 too, of the launch around an operation."""
+    while op is not None and op.name != "gpu.launch":
+        op = op.operation.parent
+    if op is None:
+        return MAX_THREAD_REGISTERS + 1
+    first, *_ = op.attributes["operandSegmentSizes"]
+    sizes = list(op.operands)[first + 3 : first + 6]
+    if any(not made_by(size, "arith.constant") for size in sizes):
+        return MAX_THREAD_REGISTERS + 1
+    threads: int = prod(ir.IntegerAttr(size.owner.attributes["value"]).value for size in sizes)
+    ctas: int = (
+        ir.IntegerAttr(op.attributes[CTAS_PER_SM]).value if CTAS_PER_SM in op.attributes else 1
+    )
+    return min(MAX_THREAD_REGISTERS + 1, SM_REGISTERS // max(1, threads * ctas))
 
 
 def _is_of_words(op: Any) -> bool:
@@ -61,8 +123,8 @@ def _is_of_words(op: Any) -> bool:
     )
 
 
-def _extended(x: Any) -> Any:
-    """Build a vector of bf16 as f32."""
+def _extended(x: Any, *, keeps: bool) -> Any:
+    """Build a vector of bf16 as f32; `keeps` says whether loops are to keep its words."""
     count = x.type.shape[0] // 2
     words = ir.VectorType.get([count], ir.IntegerType.get_signless(32))
     numbers = ir.VectorType.get([count], ir.F32Type.get())
@@ -72,6 +134,11 @@ def _extended(x: Any) -> Any:
         return arith.ConstantOp(words, ir.DenseElementsAttr.get_splat(words, number)).result
 
     both = vector.BitCastOp(words, x).result
+    if keeps:
+        i32 = words.element_type
+        each = (vector.ExtractOp(both, [], [k]).result for k in range(count))
+        same = [assembly(_SAME, "=r,r", [word], i32, has_effects=True) for word in each]
+        both = vector.FromElementsOp(words, same).result
     low = arith.ShLIOp(both, constant(16)).result
     high = arith.AndIOp(both, constant(_UPPER_HALF)).result
     halves = (arith.BitcastOp(numbers, half).result for half in (low, high))
