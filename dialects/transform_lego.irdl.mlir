@@ -70,7 +70,7 @@ irdl.dialect @transform_lego {
 
   // Lets the tiles that the dots of loops multiply pass through ring buffers of `stages` stages, or of
   // `outer_stages` in a loop around others; with `every_load = 1` all that threads have elements of
-  // their own of.
+  // their own of. If `shared_bytes` do not hold so many stages, those of the last tiles have fewer.
   irdl.operation @pipeline_loop {
     %op = irdl.is !transform.any_op
     %param = irdl.is !transform.param<i64>
@@ -92,6 +92,13 @@ irdl.dialect @transform_lego {
     %op = irdl.is !transform.any_op
     %param = irdl.is !transform.param<i64>
     irdl.operands(loops: %op, parameters: variadic %param)
+  }
+
+  // Lets all threads fill each stage of the rings of loops again behind its release, and wait for each
+  // tile where it is read first.
+  irdl.operation @refill_stages {
+    %op = irdl.is !transform.any_op
+    irdl.operands(loops: %op)
   }
 
   // Computes what follows from tiles in shared memory by arithmetic again behind reductions in

@@ -12,7 +12,7 @@ from lego_mlir import data
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "schedules.md"
 
 
-NAMES = ["pipelined", "overlapped", "persistent", "attention", "cp_async", "streamed"]
+NAMES = ["pipelined", "overlapped", "persistent", "attention", "cp_async", "streamed", "refilled"]
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -17,7 +17,8 @@ followed by its group, which may be empty, so that their count does not depend o
 Tiles of the same number that are committed one right behind the other are one group.
 
 A stage is empty when all threads are behind a barrier behind the release of its tile. That of a
-wait is enough, where one stands between them; else there is one more.
+wait is enough, where one stands between them; else there is one more. Where that would be one more,
+and each thread reads what it has copied itself (`private_rings`), neither has a barrier.
 
 Source: PTX ISA 9.7.9.25.3 (cp.async.commit_group, cp.async.wait_group).
 """
@@ -35,6 +36,7 @@ from lego_mlir.mlir.dialect import pipeline_operations as pipelines
 from lego_mlir.mlir.modules import operations_in
 from lego_mlir.mlir.tile_ir.kernels import TileKernel
 from lego_mlir.mlir.tile_ir.ring_numbers import RingNumbers
+from lego_mlir.mlir.tile_passes.lower_pipelines.private_rings import private_rings
 
 _LOOP, _BRANCH = "scf.for", "scf.if"
 _BETWEEN = ("arith.", "affine.")
@@ -47,9 +49,11 @@ class Barrier:
 
     Attributes:
         pending: how many groups may be on their way behind it; `None` if no tile comes in groups.
+        is_of_thread: whether each thread waits for its own copies only.
     """
 
     pending: int | None
+    is_of_thread: bool
 
 
 class CopyGroups:
@@ -68,23 +72,29 @@ class CopyGroups:
 
     def __init__(self, kernel: TileKernel, rings: set[Any], in_groups: set[Any]) -> None:
         self._rings = rings
+        self._private: set[Any] = set()
         self._order = _Order()
         self._barriers_before: dict[Any, Any | None] = {}
         self._numbers = list(_walked(kernel, kernel.body, rings)) if rings else []
         self._last_of_group = {ring: self._last_ring(ring, in_groups) for ring in in_groups}
         self._groups = set(self._last_of_group.values())
         users = [use.owner.operation for ring in rings for use in ring.uses]
+        needing = self._needing(users)
+        self._private = private_rings(kernel, {op.operands[0] for op in needing} & in_groups)
+        self._barriers_before.clear()
+        self.acquires = self._needing(users) if self._private else needing
         waits = [op for op in users if op.name == pipelines.WAIT and self._is_first(op)]
-        self.barriers = {wait: Barrier(self._pending(wait)) for wait in waits}
-        self.acquires = {
-            op for op in users if op.name == pipelines.ACQUIRE and self._needs_barrier(op)
-        }
+        self.barriers = {wait: self._barrier(wait) for wait in waits}
         self.commits = {op for ring in self._groups for op in _commits(ring)}
 
-    def _pending(self, wait: Any) -> int | None:
-        """Return how many groups may be on their way behind a wait and those right behind it."""
-        together = [op for op in self._together(wait) if op.operands[0] in self._last_of_group]
-        return min(map(self._younger, together)) if together else None
+    def _barrier(self, wait: Any) -> Barrier:
+        """Return what a wait becomes, and those right behind it."""
+        together = self._together(wait)
+        in_groups = [op for op in together if op.operands[0] in self._last_of_group]
+        return Barrier(
+            min(map(self._younger, in_groups)) if in_groups else None,
+            all(op.operands[0] in self._private for op in together),
+        )
 
     def _is_first(self, wait: Any) -> bool:
         """Return whether no other wait of these rings stands right before one."""
@@ -92,6 +102,13 @@ class CopyGroups:
         while found is not None and found.name.startswith(_BETWEEN):
             found = self._order.previous(found)
         return found is None or not self._is_wait(found)
+
+    def _needing(self, users: list[Any]) -> set[Any]:
+        """Return the acquires before which a barrier has to stand."""
+        acquires = [op for op in users if op.name == pipelines.ACQUIRE]
+        return {
+            op for op in acquires if op.operands[0] not in self._private and self._needs_barrier(op)
+        }
 
     def _needs_barrier(self, acquire: Any) -> bool:
         """Return whether no barrier stands between the release of a stage and its acquire."""
@@ -154,6 +171,10 @@ class CopyGroups:
     def _is_wait(self, op: Any) -> bool:
         return bool(op.name == pipelines.WAIT and op.operands[0] in self._rings)
 
+    def _has_barrier(self, op: Any) -> bool:
+        """Return whether an operation is a wait for tiles that other threads have copied."""
+        return self._is_wait(op) and op.operands[0] not in self._private
+
     def _together(self, wait: Any) -> list[Any]:
         """Return a wait, and those right behind it."""
         found, op = [wait], wait
@@ -176,10 +197,10 @@ class CopyGroups:
                 if op.name == _BRANCH:
                     continue
                 break
-            if self._is_wait(before):
+            if self._has_barrier(before):
                 found = before
                 break
-            if len(before.regions) and any(map(self._is_wait, operations_in(before))):
+            if len(before.regions) and any(map(self._has_barrier, operations_in(before))):
                 break
             op = before
         else:

@@ -178,6 +178,8 @@ class _Lowering:
             case pipelines.WAIT if (barrier := self._groups.barriers.get(op)) is not None:
                 if barrier.pending is not None:
                     nvvm.wait_for_copies(barrier.pending)
+                if barrier.is_of_thread:
+                    return
                 if self._has_wgmma:
                     nvvm.fence_async_shared()
                 ir.Operation.create("gpu.barrier")

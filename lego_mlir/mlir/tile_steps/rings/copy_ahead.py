@@ -54,7 +54,7 @@ def copy_ahead(step: TransformStep) -> list[list[Any]]:
     for _, loop in loops:
         acquires = [op for op in operations_of(body_of(loop)) if op.name == pipelines.ACQUIRE]
         if acquires:
-            _CopiesAhead(step, loop, acquires, ahead).build()
+            CopiesAhead(step, loop, acquires, ahead).build()
             found += 1
     if loops and not found and not step.number("if_any", 0):
         raise step.error(
@@ -65,7 +65,7 @@ def copy_ahead(step: TransformStep) -> list[list[Any]]:
     return []
 
 
-class _CopiesAhead:
+class CopiesAhead:
     """The rewrite of one loop.
 
     Args:
@@ -78,15 +78,15 @@ class _CopiesAhead:
     def __init__(self, step: TransformStep, loop: Any, acquires: list[Any], ahead: int) -> None:
         self._step = step
         self._loop = loop
-        self._block = body_of(loop)
+        self.block = body_of(loop)
         self._low, self._high, self._stride = list(loop.operands)[:3]
         self._fills: list[tuple[int, list[Any]]] = []
-        for together in self._waited_together(acquires):
-            iterations = min(self._iterations(op, ahead) for op in together)
+        for together in self.copied_together(acquires):
+            iterations = min(self.iterations(op, ahead) for op in together)
             operations = [op for acquire in together for op in self._fill_of(acquire)]
             self._fills.append((iterations, list(dict.fromkeys(operations))))
 
-    def _iterations(self, acquire: Any, ahead: int) -> int:
+    def iterations(self, acquire: Any, ahead: int) -> int:
         """Return how many iterations the copies into a ring are ahead."""
         stages = pipelines.stages_of(acquire.operands[0])
         if stages < 2 or ahead >= stages:
@@ -99,11 +99,11 @@ class _CopiesAhead:
             )
         return ahead or stages - 1
 
-    def _waited_together(self, acquires: list[Any]) -> list[list[Any]]:
+    def copied_together(self, acquires: list[Any]) -> list[list[Any]]:
         """Return acquires in groups of those whose tiles are waited for together."""
         by_ring = {op.operands[0]: op for op in acquires}
         groups: list[list[Any]] = [[]]
-        for op in operations_of(self._block):
+        for op in operations_of(self.block):
             if op.name == pipelines.WAIT and op.operands[0] in by_ring:
                 groups[-1].append(by_ring[op.operands[0]])
             elif not op.name.startswith("arith.") and groups[-1]:
@@ -113,7 +113,7 @@ class _CopiesAhead:
     def _fill_of(self, acquire: Any) -> list[Any]:
         """Return what fills a tile: the scalars of the body that it needs, and its operations."""
         key = tuple(acquire.operands)
-        listed = operations_of(self._block)
+        listed = operations_of(self.block)
         own = [
             op for op in listed if op.name in pipelines.PRODUCES and tuple(op.operands)[:2] == key
         ]
@@ -122,11 +122,11 @@ class _CopiesAhead:
         while pending:
             value = pending.pop()
             if isinstance(value, ir.BlockArgument):
-                if value.owner == self._block and value.arg_number:
+                if value.owner == self.block and value.arg_number:
                     raise self._error(acquire, "what the loop carries")
                 continue
             op = value.owner.operation
-            if op.block != self._block or op in needed:
+            if op.block != self.block or op in needed:
                 continue
             if not is_scalar(op):
                 raise self._error(acquire, f"'{op.name}'")
@@ -148,15 +148,15 @@ class _CopiesAhead:
             trips = self._trips()
             furthest = min(furthest, max(1, integer(trips) or furthest))
             self._fills = [(min(ahead, furthest), fill) for ahead, fill in self._fills]
-            for number in range(furthest):
+            for iteration in range(-furthest, 0):  # as if iterations before the first copied them
                 for ahead, fill in self._fills:
-                    if number < ahead:
-                        self._fill(fill, build.index(number), trips)
+                    if iteration + ahead >= 0:
+                        self._fill(fill, build.index(iteration + ahead), trips)
         most = integer(trips)
-        with ir.InsertionPoint(self._place()), self._loop.location:
-            for ahead, fill in self._fills:
-                if most is not None and ahead >= most:
-                    continue  # all tiles have been copied in front of the loop
+        for (ahead, fill), place in zip(self._fills, self.places(), strict=True):
+            if most is not None and ahead >= most:
+                continue  # all tiles have been copied in front of the loop
+            with ir.InsertionPoint(place), self._loop.location:
                 at = build.binary("addi", self._iteration(), build.index(ahead))
                 self._fill(fill, at, trips)
         for op in reversed(dict.fromkeys(op for _, fill in self._fills for op in fill)):
@@ -180,7 +180,7 @@ class _CopiesAhead:
                 variable = build.binary("muli", iteration, self._stride)
             if integer(self._low) != 0:
                 variable = build.binary("addi", self._low, variable)
-            values = {self._block.arguments[0]: variable}
+            values = {self.block.arguments[0]: variable}
             for op in fill:
                 copy = op.clone()
                 for k, operand in enumerate(op.operands):
@@ -197,18 +197,19 @@ class _CopiesAhead:
 
     def _iteration(self) -> Any:
         """Build the number of the current iteration."""
-        variable = self._block.arguments[0]
+        variable = self.block.arguments[0]
         if integer(self._low) != 0:
             variable = build.binary("subi", variable, self._low)
         if integer(self._stride) != 1:
             variable = build.binary("divui", variable, self._stride)
         return variable
 
-    def _place(self) -> Any:
-        """Return the operation before which the copies of an iteration stand."""
-        listed = operations_of(self._block)
+    def places(self) -> list[Any]:
+        """Return the operation before which each copy of an iteration stands."""
+        listed = operations_of(self.block)
         first = next(k for k, op in enumerate(listed) if op.name == pipelines.WAIT)
         own = {op for _, fill in self._fills for op in fill}
         while listed[first].name == pipelines.WAIT or listed[first] in own:
             first += 1
-        return next((op for op in listed[first:] if op.name in _DOTS), listed[first])
+        place = next((op for op in listed[first:] if op.name in _DOTS), listed[first])
+        return [place] * len(self._fills)

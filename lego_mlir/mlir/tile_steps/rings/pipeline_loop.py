@@ -23,7 +23,8 @@ Each load has a ring of `stages` stages, or of `outer_stages` in a loop around o
 is right, but nothing overlaps yet: `split_roles` lets another role copy ahead. The layout in shared
 memory is that of a conversion to shared memory, if there is one, else the widest swizzle that fits.
 With `every_load = 1` all tiles of which threads have elements of their own pass through rings, and
-are waited for together.
+are waited for together. If the rings of a loop take more than `shared_bytes`, those of the last
+tiles have one stage less, and so on.
 """
 
 from __future__ import annotations
@@ -113,11 +114,27 @@ def _pipeline(
     first = None
     if is_chosen is _is_large:  # tiles that are waited for together need one barrier
         first = first_of([op for load in loads for op in users_in(load.results[0], block)])
-    waits = [_through_ring(step, kernel, load, number, stages, first) for load in loads]
+    each = _stages_of(step, kernel, loads, stages)
+    waits = [
+        _through_ring(step, kernel, load, number, n, first)
+        for load, n in zip(loads, each, strict=True)
+    ]
     for load, waited in zip(loads, waits, strict=True):
         _read_from(waited, load)
         step.erase(load)
     return len(loads)
+
+
+def _stages_of(step: TransformStep, kernel: TileKernel, loads: list[Any], stages: int) -> list[int]:
+    """Return the stages of each ring, as `shared_bytes` hold them: of the last loads one less."""
+    found, most = [stages] * len(loads), step.number("shared_bytes", 0)
+    sizes = [_stage_bytes(kernel, load) for load in loads]
+    excess = stages * sum(sizes) - most
+    while most and excess > 0 and max(found) > 1:
+        last = max(k for k, n in enumerate(found) if n == max(found))
+        found[last] -= 1
+        excess -= sizes[last]
+    return found
 
 
 def _has_loops(loop: Any) -> bool:
@@ -218,8 +235,7 @@ def _read_from(waited: Any, load: Any) -> None:
 
 def _check_room(step: TransformStep, kernel: TileKernel, load: Any, stages: int) -> None:
     """Refuse a ring of more stages than a CTA has shared memory for."""
-    (tile,) = load.results
-    size = prod(shape_of(tile)) * bytes_of(element_of(tile)) // kernel.ctas
+    size = _stage_bytes(kernel, load)
     most = kernel.target.optin_shared_bytes
     if size * stages > most:
         few = most // size
@@ -229,6 +245,12 @@ def _check_room(step: TransformStep, kernel: TileKernel, load: Any, stages: int)
             load,
             hint=step.option("stages", few) if few else "take smaller tiles",
         )
+
+
+def _stage_bytes(kernel: TileKernel, load: Any) -> int:
+    """Return the bytes of a CTA's slice of a loaded tile."""
+    (tile,) = load.results
+    return prod(shape_of(tile)) * bytes_of(element_of(tile)) // kernel.ctas
 
 
 def _is_zero(attribute: Any | None) -> bool:
