@@ -102,10 +102,12 @@ irdl.dialect @transform_lego {
   }
 
   // Computes what follows from tiles in shared memory by arithmetic again behind reductions in
-  // loops, so that it needs no registers meanwhile.
+  // loops, so that it needs no registers meanwhile. With `extend_late = 1` tiles of bf16 that are
+  // loaded before a loop are extended in each iteration, so that they need half the registers.
   irdl.operation @read_again {
     %op = irdl.is !transform.any_op
-    irdl.operands(loops: %op)
+    %param = irdl.is !transform.param<i64>
+    irdl.operands(loops: %op, parameters: variadic %param)
   }
 
   // Divides the dots of loops along k into dots of `depth`, whose operands come from shared memory

@@ -21,7 +21,11 @@ module attributes {transform.with_named_sequence} {
     "transform_lego.choose_copy_engines"(%kernels) {tensor_copies = 0 : i64}
         : (!transform.any_op) -> ()
     "transform_lego.copy_ahead"(%loops) {if_any = 1 : i64} : (!transform.any_op) -> ()
-    "transform_lego.read_again"(%loops) : (!transform.any_op) -> ()
+    // 1 extends what was loaded before a loop in each iteration.
+    %extend_late = "transform_lego.parameter"() {name = "extend_late", default = 0 : i64}
+        : () -> !transform.param<i64>
+    "transform_lego.read_again"(%loops, %extend_late)
+        : (!transform.any_op, !transform.param<i64>) -> ()
     transform.yield
   }
 }

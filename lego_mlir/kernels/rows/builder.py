@@ -74,6 +74,8 @@ class _Options(NamedTuple):
     pdl: bool = True
     pdl_ctas: int = 0
     stages: int = 0
+    ring_bytes: int = 0
+    short: bool = False
     ctas_per_sm: int = 1
     eviction: Literal["last"] | None = None
 
@@ -307,7 +309,11 @@ def _with_column_sums(
 def _of_config(options: _Options, config: RowsConfig) -> _Options:
     """Return options with what a config says of the launch."""
     return options._replace(
-        cluster=config.cluster, stages=config.stages, ctas_per_sm=config.ctas_per_sm
+        cluster=config.cluster,
+        stages=config.stages,
+        ring_bytes=config.ring_bytes,
+        short=config.short,
+        ctas_per_sm=config.ctas_per_sm,
     )
 
 
@@ -342,6 +348,21 @@ def _made(
         pdl=options.pdl,
         pdl_ctas=options.pdl_ctas,
         eviction=options.eviction,
-        schedule="streamed" if options.stages else None,
-        params={"stages": options.stages} if options.stages else None,
+        schedule=_schedule(options),
+        params=_parameters(options),
     )(body)
+
+
+def _schedule(options: _Options) -> str | None:
+    """Return the schedule of a kernel; `None` for the default."""
+    if options.ring_bytes:
+        return "refilled"
+    return "streamed" if options.stages else None
+
+
+def _parameters(options: _Options) -> dict[str, int] | None:
+    """Return the parameters of the schedule."""
+    if not options.stages:
+        return None
+    found = {"stages": options.stages, "extend_late": int(options.short)}
+    return {**found, "shared_bytes": options.ring_bytes} if options.ring_bytes else found

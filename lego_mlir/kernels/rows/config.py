@@ -30,6 +30,11 @@ class RowsConfig:
             them ahead, and from where each pass over a row reads it; 0 for rows in registers.
         masked: whether all CTAs with stages have the same number of iterations, and rows past the
             last are masked; otherwise each has the iterations of its own rows.
+        ring_bytes: bytes of shared memory in which each piece has stages of its own, `stages` at
+            most, the last ones fewer if need be; each is filled again as soon as it has been read.
+            0 where all pieces have equally many, and those of a row are copied together.
+        short: whether what belongs to columns stays as short as it is stored from row to row, where
+            rows pass through stages: it takes half the registers if it is bf16, and instructions.
         ctas_per_sm: CTAs for which a multiprocessor is to have registers.
         reason: why it was chosen.
     """
@@ -45,6 +50,8 @@ class RowsConfig:
     together: int = 1
     stages: int = 0
     masked: bool = False
+    ring_bytes: int = 0
+    short: bool = False
     ctas_per_sm: int = 1
     reason: str = "given"
 
@@ -53,7 +60,8 @@ class RowsConfig:
             n = getattr(self, name)
             if type(n) is not int or n < 1 or n & (n - 1):
                 raise LegoError(f"RowsConfig: {name} is a power of two, not {n!r}")
-        least_of = {"warps": 1, "ctas": 0, "ahead": 0, "together": 1, "stages": 0, "ctas_per_sm": 1}
+        least_of = {"warps": 1, "ctas": 0, "ahead": 0, "together": 1, "stages": 0, "ring_bytes": 0}
+        least_of["ctas_per_sm"] = 1
         for name, least in least_of.items():
             n = getattr(self, name)
             if type(n) is not int or n < least:
@@ -65,6 +73,11 @@ class RowsConfig:
             raise LegoError(
                 "RowsConfig: rows pass in pieces through 2 stages or more, of persistent CTAs",
                 hint="RowsConfig(rows=1, warps=8, piece=2, vector=8, ctas=132, stages=2)",
+            )
+        if self.ring_bytes and not self.stages:
+            raise LegoError(
+                "RowsConfig: ring_bytes is for rows that pass through stages, and stages is 0",
+                hint="RowsConfig(rows=1, warps=8, piece=2, ctas=132, stages=2, ring_bytes=200000)",
             )
         if self.masked and not self.stages:
             raise LegoError(
@@ -81,7 +94,8 @@ class RowsConfig:
     def of_several_rows(self) -> tuple[str, ...]:
         """What it says of statistics and of CTAs that have several rows, as it was written."""
         given = {
-            name: getattr(self, name) for name in ("ctas", "ahead", "together", "stages", "masked")
+            name: getattr(self, name)
+            for name in ("ctas", "ahead", "together", "stages", "ring_bytes", "masked")
         }
         plain = {field.name: field.default for field in fields(self)}
         return tuple(f"{name}={n}" for name, n in given.items() if n != plain[name])
@@ -145,7 +159,8 @@ class RowsConfig:
         else:
             held = f"{self.rows} row{'s' * (self.rows > 1)} a CTA, in registers"
         if self.stages:
-            held = held.replace("in registers", f"{self.stages} stages in shared memory")
+            most = f" of {self.ring_bytes >> 10} KiB, filled one by one" * (self.ring_bytes > 0)
+            held = held.replace("in registers", f"{self.stages} stages in shared memory{most}")
         if self.ctas and (self.stages or not self.piece):
             what = "cluster" if self.cluster > 1 else "CTA"
             held += f", {self.ctas} persistent {what}s" + f", {self.ahead} ahead" * (self.ahead > 0)

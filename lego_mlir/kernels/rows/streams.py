@@ -30,6 +30,7 @@ class _Stream(NamedTuple):
             have one each, many of them at once.
         per_sm: CTAs of a multiprocessor, which has registers for them; 0 for as many as have 16
             warps together, if they find registers.
+        refilled: whether each piece has stages of its own, as `RowsConfig.ring_bytes` has it.
     """
 
     beyond: int
@@ -40,6 +41,7 @@ class _Stream(NamedTuple):
     most: int = 0
     stages: int = 3
     per_sm: int = 0
+    refilled: bool = False
 
 
 _STREAMS: dict[tuple[int, int, bool], tuple[_Stream, ...]] = {
@@ -212,7 +214,7 @@ def _config(
     columns = -(-longest // (piece * vectors)) * piece * vectors // cluster
     stage = columns * sum(a.bytes for a in inputs)
     most = stream.per_sm or _SM_WARPS // warps
-    per_sm = min(most, _SHARED_BYTES // (stages * stage))
+    per_sm = min(most, _SHARED_BYTES // (stage if stream.refilled else stages * stage))
     if cluster > MAX_CLUSTER_CTAS or per_sm < (most if problem.is_in_words else 1):
         return None
     return RowsConfig(
@@ -224,6 +226,7 @@ def _config(
         ctas=min(per_sm * _AT_ONCE[cluster], problem.many_rows),
         stages=stages,
         masked=stream.masked,
+        ring_bytes=_SHARED_BYTES // per_sm if stream.refilled else 0,
         ctas_per_sm=stream.per_sm or 1,
         reason=f"{held} bytes a thread",
     )

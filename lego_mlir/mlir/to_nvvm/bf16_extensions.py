@@ -12,8 +12,9 @@ and an interleaving of their bits as f32. A bf16 is the upper half of an f32, so
 itself the upper one would take two instructions, of which the first takes it out of the word.
 
 In a loop, of words that are there before it, LLVM would move both ahead of the loop, where they
-take twice the registers. Where that were more than half of those that a thread has, the words pass
-through instructions of the loop that LLVM knows nothing of (and ptxas drops):
+take twice the registers. Where that were more than half of those that a thread has, and where an
+extension has `lego.extended_late`, the words pass through instructions of the loop that LLVM knows
+nothing of (and ptxas drops):
 
     %w1 = llvm.inline_asm has_side_effects "mov.b32 $0, $1;", "=r,r" %w0 : (i32) -> i32
 """
@@ -26,7 +27,7 @@ from typing import Any
 
 from lego_mlir.hardware.limits import MAX_THREAD_REGISTERS, SM_REGISTERS
 from lego_mlir.mlir.bindings import arith, ir, vector
-from lego_mlir.mlir.dialect import CTAS_PER_SM, made_by
+from lego_mlir.mlir.dialect import CTAS_PER_SM, EXTENDED_LATE, made_by
 from lego_mlir.mlir.emit.operations import assembly
 from lego_mlir.mlir.modules import operations_in
 
@@ -53,7 +54,8 @@ def extend_by_words(module: Any) -> None:
     kept = _kept(found)
     for op in found:
         with ir.InsertionPoint(op), op.location:
-            extended = _extended(op.operands[0], keeps=op.operands[0] in kept)
+            keeps = op.operands[0] in kept or EXTENDED_LATE in op.attributes
+            extended = _extended(op.operands[0], keeps=keeps)
             op.results[0].replace_all_uses_with(extended)
         op.erase()
 

@@ -140,7 +140,9 @@ def streamed_rows(
 
         def add(number: int, piece: Piece) -> None:
             for k, function in enumerate(functions.values(), number * len(functions)):
-                sums[k] = _added_to(sums[k], piece, function, rows if is_ragged else None)
+                new = _added_to(sums[k], piece, function, rows if is_ragged else None)
+                # Threads that read what they have copied themselves wait for no others.
+                sums[k] = lg.convert(new, config.layout) if config.ring_bytes else new
 
         finish_pieces(problem, pieces, config, add)
         return (*following, *sums)

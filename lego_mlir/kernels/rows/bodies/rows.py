@@ -157,7 +157,10 @@ def finish_pieces(
                 else:
                     known[terms_of(name)] = rebased(chosen, name, {**lanes, name: term}, found)
         stats |= found
-    for number, (piece, known) in enumerate(zip(pieces, terms, strict=True)):
+    numbered = list(enumerate(zip(pieces, terms, strict=True)))
+    if config.ring_bytes:
+        numbered.reverse()  # stages of the last pieces are filled for the next row: these are first
+    for number, (piece, known) in numbered:
         if problem.finish is not None:
             piece.store(piece.call(problem.finish, {**stats, **known}))
         also(number, piece)

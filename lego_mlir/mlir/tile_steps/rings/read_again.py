@@ -20,6 +20,9 @@ A reduction waits for all threads, so what is used on both sides of one needs re
 What follows from a tile in shared memory by arithmetic needs none: few instructions compute it
 again. Of a tile in registers its wider copy is made again, also where it has been made before the
 loop. Divisions and functions of `math` are more than a few instructions.
+
+With `extend_late = 1` the wider copies in a loop of tiles that are loaded before it have
+`lego.extended_late`: LLVM does not move those of bf16 out of the loop again (`bf16_extensions`).
 """
 
 from __future__ import annotations
@@ -27,6 +30,7 @@ from __future__ import annotations
 from typing import Any
 
 from lego_mlir.analysis.distributed import Place
+from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.dialect import pipeline_operations as pipelines
 from lego_mlir.mlir.dialect import tile_operations as tiles
@@ -53,8 +57,12 @@ _BEFORE = -1
 @transform("read_again")
 def read_again(step: TransformStep) -> list[list[Any]]:
     """Compute what follows from tiles in shared memory again behind reductions."""
+    is_late = step.number("extend_late", 0) != 0
     for _, loop in loops_of(step):
-        _Body(step, body_of(loop)).rewrite()
+        body = _Body(step, body_of(loop))
+        body.rewrite()
+        if is_late:
+            body.extend_late()
     return []
 
 
@@ -101,6 +109,15 @@ class _Body:
         for op in operations_of(self._block):
             if op.name == pipelines.RELEASE:
                 self._delay(op)
+
+    def extend_late(self) -> None:
+        """Mark the wider copies of tiles that are made before the loop."""
+        for op in operations_of(self._block):
+            source = op.operands[0] if op.name == _WIDER[0] else None
+            if source is None or not is_tile(source) or isinstance(source, ir.BlockArgument):
+                continue
+            if in_block(source.owner.operation, self._block) is None:
+                op.attributes[dialect.EXTENDED_LATE] = ir.UnitAttr.get()
 
     def _is_of_before(self, value: Any) -> bool:
         """Return whether a value is cheap and of an earlier segment."""

@@ -34,6 +34,8 @@ CASES = [
     (10, 1024, RowsConfig(1, 2, cluster=2, ctas=3, ahead=3, together=2)),
     (7, 1000, RowsConfig(1, 2, 1, 4, cluster=2, ctas=2, stages=3)),
     (5, 300, RowsConfig(1, 2, 1, 4, ctas=2, stages=2, masked=True)),
+    (7, 1000, RowsConfig(1, 2, 1, 4, cluster=2, ctas=2, stages=3, ring_bytes=6000)),
+    (5, 300, RowsConfig(1, 2, 1, 4, ctas=2, stages=2, masked=True, ring_bytes=5000)),
     (9, 1300, RowsConfig(1, 4, 2, 4)),
     (9, 1300, RowsConfig(1, 4, 2, 4, held=True)),
     (3, 1300, RowsConfig(1, 2, cluster=4)),
@@ -138,7 +140,10 @@ def test_bf16() -> None:
     np.testing.assert_allclose(dw.astype(np.float64), b.grad, rtol=2**-8, atol=1e-6)
 
 
-def test_rows_of_two_bytes_in_stages_are_read_by_whole_vectors() -> None:
+@pytest.mark.parametrize(("ring_bytes", "short"), [(0, False), (0, True), (5000, True)])
+def test_rows_of_two_bytes_in_stages_are_read_by_whole_vectors(
+    ring_bytes: int, *, short: bool
+) -> None:
     """Sums of f32, which are stored after the loop, do not make the loop's vectors shorter."""
     m, n = 5, 1000
     x, dy = (random(m, n, seed=k).astype(ml_dtypes.bfloat16) for k in range(2))
@@ -148,7 +153,8 @@ def test_rows_of_two_bytes_in_stages_are_read_by_whole_vectors() -> None:
     wide = x.astype(np.float64)
     mean, rstd = wide.mean(axis=1), 1 / wide.std(axis=1)
     dx, dw, db = np.empty_like(x), np.empty_like(w), np.empty_like(w)
-    kernel = layernorm_backward(m, n, "bf16", config=RowsConfig(1, 2, 1, 8, ctas=2, stages=2))
+    config = RowsConfig(1, 2, 1, 8, ctas=2, stages=2, ring_bytes=ring_bytes, short=short)
+    kernel = layernorm_backward(m, n, "bf16", config=config)
     saved = (s.astype(np.float32) for s in (mean, rstd))
     kernel(x, w, dy, *saved, dx, dw, db, device="sim")
     np.testing.assert_allclose(dx.astype(np.float32), a.grad, atol=0.04)
@@ -158,6 +164,18 @@ def test_rows_of_two_bytes_in_stages_are_read_by_whole_vectors() -> None:
     np.testing.assert_allclose(dw.astype(np.float64), (slope * normals).sum(axis=0), atol=0.06)
     first = kernel.calls[0].kernel.compilation()
     assert "register  8 along dim 2" in "\n".join(first.explain_tiles()[0])
+    assert ("in iteration" in kernel.compile("sm_90a").ptx) == short
+
+
+def test_threads_that_read_what_they_copy_wait_for_no_others() -> None:
+    """Without the reduction's barriers there would be none in the loop."""
+    counts = {}
+    for ring_bytes in (0, 6000):
+        config = RowsConfig(1, 2, 1, 4, ctas=2, stages=2, ring_bytes=ring_bytes)
+        ptx = rmsnorm_backward(7, 600, config=config).compile("sm_90a").ptx
+        (sums,) = (x for x in ptx.split(".entry ") if "_sums(" in x.split("\n")[0])
+        counts[ring_bytes] = sums.count("bar.sync"), sums.count("cp.async.wait_group")
+    assert counts == {0: (2, 1), 6000: (2, 6)}
 
 
 OPTIONS: list[dict[str, Any]] = [
