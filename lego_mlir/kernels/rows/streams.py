@@ -1,10 +1,10 @@
 """The heuristic of rows that pass through shared memory: which do, and how many CTAs have one.
 
-All numbers were measured on an H200 (bench/results/rows_streams.jsonl, and rows_pieces.jsonl). The
-threads of a multiprocessor copy rows ahead into two to four stages: so the memory is busy while
-they wait for one another, and a row needs no registers meanwhile. A row of which a stage would be
-too large is divided among the CTAs of a cluster. The larger pieces are, the fewer operations a
-kernel has, and the sooner it is compiled.
+All numbers were measured on an H200 (bench/results/rows_streams.jsonl, rows_pieces.jsonl, and
+rows_refilled.jsonl). The threads of a multiprocessor copy rows ahead into two to four stages: so
+the memory is busy while they wait for one another, and a row needs no registers meanwhile. A row of
+which a stage would be too large is divided among the CTAs of a cluster. The larger pieces are, the
+fewer operations a kernel has, and the sooner it is compiled.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from lego_mlir.hardware.limits import MAX_ACCESS_BYTES, MAX_CLUSTER_CTAS, WARP_THREADS
 from lego_mlir.kernels.rows.config import RowsConfig
-from lego_mlir.kernels.rows.problem import RowsProblem
+from lego_mlir.kernels.rows.problem import ELEMENT, RowsProblem, names_of
 
 
 class _Stream(NamedTuple):
@@ -31,6 +31,7 @@ class _Stream(NamedTuple):
         per_sm: CTAs of a multiprocessor, which has registers for them; 0 for as many as have 16
             warps together, if they find registers.
         refilled: whether each piece has stages of its own, as `RowsConfig.ring_bytes` has it.
+        short: as `RowsConfig` has it: whether registers are short.
     """
 
     beyond: int
@@ -42,17 +43,18 @@ class _Stream(NamedTuple):
     stages: int = 3
     per_sm: int = 0
     refilled: bool = False
+    short: bool = False
 
 
 _STREAMS: dict[tuple[int, int, bool], tuple[_Stream, ...]] = {
     (0, 1, False): (
-        _Stream(262144, 128, 4, most=160),
+        _Stream(262144, 128, 4, most=160, refilled=True),
         _Stream(131072, 128, 4, most=160, stages=2),
         _Stream(65536, 128, 8, 4, stages=0, per_sm=5),
     ),
     (1, 1, False): (_Stream(65536, 128, 4),),
     (2, 1, False): (
-        _Stream(262144, 160, 2, 8, per_sm=1),
+        _Stream(262144, 160, 2, 8, per_sm=1, refilled=True),
         _Stream(131072, piece=4),
         _Stream(122880),
         _Stream(65536, stages=4),
@@ -64,10 +66,13 @@ _STREAMS: dict[tuple[int, int, bool], tuple[_Stream, ...]] = {
     ),
     (1, 2, False): (_Stream(65536),),
     (2, 2, False): (_Stream(32768),),
-    (1, 1, True): (_Stream(524288, 128, 4), _Stream(262144, piece=4)),
+    (1, 1, True): (
+        _Stream(524288, 128, 4, refilled=True),
+        _Stream(262144, piece=4, refilled=True),
+    ),
     (2, 1, True): (
-        _Stream(655360, 128, 4),
-        _Stream(393216, 160, 2, 8, per_sm=1),
+        _Stream(655360, 128, 4, refilled=True),
+        _Stream(393216, 160, 2, 8, per_sm=1, refilled=True),
         _Stream(131072, piece=4),
         _Stream(65536, 128, 2, 4, stages=0, per_sm=4),
     ),
@@ -76,6 +81,10 @@ _STREAMS: dict[tuple[int, int, bool], tuple[_Stream, ...]] = {
 
 _STREAMS_BETWEEN: dict[tuple[int, int, bool], tuple[_Stream, ...]] = {
     (0, 1, True): (_Stream(524288, 320, 1, 8, stages=0, per_sm=1),),
+    (1, 1, False): (
+        _Stream(262144, 128, 4, stages=2, refilled=True),
+        *_STREAMS[1, 1, False],
+    ),
     (2, 1, False): (_Stream(196608, 160, 2, 8, per_sm=1), *_STREAMS[2, 1, False][1:]),
 }
 """Of rows that are no power of two, which many threads divide badly."""
@@ -88,14 +97,24 @@ _FOLLOWED = {
 belong to elements."""
 
 _SUMS: dict[tuple[int, bool], tuple[_Stream, ...]] = {
-    (1, False): (_Stream(65536, piece=2), _Stream(16384, masked=True)),
-    (1, True): (_Stream(16384, piece=4),),
+    (1, False): (
+        _Stream(262144, piece=2, stages=2, refilled=True),
+        _Stream(65536, piece=2),
+        _Stream(16384, masked=True),
+    ),
+    (1, True): (
+        _Stream(524288, 128, 2, stages=2, refilled=True),
+        _Stream(262144, piece=2, stages=2, refilled=True),
+        _Stream(16384, piece=4),
+    ),
     (2, False): (
         _Stream(65536, 128, warps=8),
         _Stream(16384, 128, 2, warps=8),
         _Stream(8192, 128, warps=4, per_sm=2),
     ),
     (2, True): (
+        _Stream(524288, 256, warps=8, stages=2, per_sm=1, refilled=True),
+        _Stream(262144, stages=2, refilled=True),
         _Stream(131072, masked=True),
         _Stream(65536, 128, warps=8, per_sm=1),
         _Stream(16384, 64, 4, 8, per_sm=2),
@@ -106,34 +125,59 @@ columns of shorter elements want all registers: of few threads, whose addresses 
 
 _SUMS_BETWEEN: dict[tuple[int, bool], tuple[_Stream, ...]] = {
     (1, False): (
-        _Stream(65536, piece=2),
+        _Stream(262144, 160, warps=8, per_sm=1, refilled=True, short=True),
+        _Stream(237568, piece=2),
+        _Stream(131072, refilled=True),
+        _Stream(90112, piece=2),
+        _Stream(65536, refilled=True),
         _Stream(8192, 128, warps=4, per_sm=2),
         _Stream(4096, warps=4, per_sm=3),
     ),
     (1, True): (
-        _Stream(65536, piece=2),
-        _Stream(16384, 128, warps=8, per_sm=1),
+        _Stream(524288, 128, stages=2, refilled=True),
+        _Stream(262144, most=80, refilled=True),
+        _Stream(204800, piece=2),
+        _Stream(131072, refilled=True),
+        _Stream(90112, piece=2),
+        _Stream(65536, refilled=True),
+        _Stream(21504, 128, warps=8, per_sm=1),
+        _Stream(16384, 128, warps=8, per_sm=1, refilled=True),
         _Stream(8192, 128, warps=4, per_sm=2),
     ),
     (2, False): (
-        _Stream(65536, 112, warps=8, per_sm=1),
-        *_SUMS[2, False][1:],
+        _Stream(65536, 128, warps=8, per_sm=1, refilled=True, short=True),
+        _Stream(16384, 128, 2, warps=8),
+        _Stream(10752, 128, warps=4, per_sm=2),
+        _Stream(8192, 128, warps=4, per_sm=2, refilled=True),
         _Stream(4096, warps=4, per_sm=3),
     ),
     (2, True): (
-        _Stream(131072, masked=True),
-        _Stream(16384, 128, warps=8, per_sm=1),
+        _Stream(524288, 256, warps=8, stages=2, per_sm=1, refilled=True),
+        _Stream(262144, most=80, refilled=True),
+        _Stream(204800, masked=True),
+        _Stream(131072, refilled=True),
+        _Stream(90112, 128, warps=8, per_sm=1),
+        _Stream(65536, 128, warps=8, per_sm=1, refilled=True),
+        _Stream(21504, 128, warps=8, per_sm=1),
+        _Stream(16384, 128, warps=8, per_sm=1, refilled=True),
         _Stream(8192, 128, warps=4, per_sm=2),
     ),
 }
-"""Of rows that are no power of two, which many threads divide badly."""
+"""Of rows that are no power of two, which many threads divide badly. Where threads have few bytes
+of a row, stages that are filled one by one keep the memory busy."""
 
 _OPEN_SUMS: dict[tuple[int, bool], tuple[_Stream, ...]] = {
+    (1, False): (_Stream(65536, piece=2), _Stream(16384, masked=True)),
     (1, True): (_Stream(16384, piece=2),),
     (2, False): (
         _Stream(24576, warps=8),
         _Stream(16384, 128, 2, warps=8),
         _Stream(8192, warps=8),
+    ),
+    (2, True): (
+        _Stream(131072, masked=True),
+        _Stream(65536, 128, warps=8, per_sm=1),
+        _Stream(16384, 64, 4, 8, per_sm=2),
     ),
 }
 """Of rows whose length only the launch knows: where masks take registers, too, and sums want them
@@ -171,6 +215,8 @@ def choose_stream(problem: RowsProblem) -> RowsConfig | None:
     stream = next((s for s in _streams(problem, is_wide=widest >= 4) if row > s.beyond), None)
     if stream is None:
         return None
+    if problem.has_masks:  # they take the registers
+        stream = stream._replace(refilled=False, short=False)
     cluster, threads = 1, stream.warps * WARP_THREADS
     while row > cluster * threads * stream.held:
         cluster *= 2
@@ -179,8 +225,20 @@ def choose_stream(problem: RowsProblem) -> RowsConfig | None:
         tried.insert(0, (cluster // 2, stream.most, 2))
     if problem.is_in_words:
         tried.append((2 * cluster, stream.held, stream.stages))
-    found = (_config(problem, stream, *each) for each in tried)
+    streams = [stream]
+    if len(_inputs(problem)) > len(problem.loaded_elementwise):  # of which pieces take registers
+        small = stream._replace(piece=1, per_sm=1, refilled=True)
+        streams = [small] if stream.refilled else [stream, small]
+    found = (_config(problem, how, *each) for how in streams for each in tried)
     return next((config for config in found if config is not None), None)
+
+
+def _inputs(problem: RowsProblem) -> tuple[str, ...]:
+    """Return the inputs that have stages: those of `load`, and others that `finish` takes."""
+    loaded = problem.loaded_elementwise
+    taken = names_of(problem.finish) if problem.finish is not None else ()
+    elements = (n for n in taken if n in problem.arguments and n not in loaded)
+    return *loaded, *(n for n in elements if problem.arguments[n].per == ELEMENT)
 
 
 def _config(
@@ -195,7 +253,7 @@ def _config(
         held: bytes of it that a thread reads, at most.
         stages: iterations whose rows are in shared memory.
     """
-    inputs = [problem.arguments[name] for name in problem.loaded_elementwise]
+    inputs = [problem.arguments[name] for name in _inputs(problem)]
     longest, piece, warps = problem.longest_in_words, stream.piece, stream.warps
     vectors = problem.vector * warps * WARP_THREADS * cluster
     while piece > 1 and _is_too_long(longest, piece * vectors, piece):
@@ -227,6 +285,7 @@ def _config(
         stages=stages,
         masked=stream.masked,
         ring_bytes=_SHARED_BYTES // per_sm if stream.refilled else 0,
+        short=stream.short,
         ctas_per_sm=stream.per_sm or 1,
         reason=f"{held} bytes a thread",
     )

@@ -48,6 +48,22 @@ def test_gradients_of_norms_do_not_spill(make: Any, columns: int, dtype: str) ->
     check(make(ROWS, columns, dtype))
 
 
+@pytest.mark.parametrize("columns", [100000, 131072, 200000, 262144])
+@pytest.mark.parametrize("make", [rmsnorm_backward, layernorm_backward])
+def test_gradients_of_norms_hold_the_longest_rows(make: Any, columns: int) -> None:
+    """In stages that are filled one by one, so that one kernel adds up columns beside."""
+    kernel = make(ROWS, columns, "f32")
+    assert len(kernel.calls) == 2
+    check(kernel)
+
+
+@pytest.mark.parametrize("dtype", ["bf16", "f32"])
+@pytest.mark.parametrize("columns", [16384, 128256, 262144])
+@pytest.mark.parametrize("make", [rmsnorm_backward, layernorm_backward])
+def test_stages_have_room_for_the_residual(make: Any, columns: int, dtype: str) -> None:
+    assert len(make(ROWS, columns, dtype, residual=dtype).compile("sm_90a").launches) == 2
+
+
 @pytest.mark.parametrize("residual", [None, "bf16"])
 @pytest.mark.parametrize("per", ["row", "group"])
 @pytest.mark.parametrize("columns", [2048, 7168, 12288, 16384, 24576, 32768])
