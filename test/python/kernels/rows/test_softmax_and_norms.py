@@ -285,7 +285,12 @@ def test_pieces_in_stages_fit_a_row(columns: int, shown: str) -> None:
         (cross_entropy, "f32", 151936, "of 2048 columns and one of 384, read for each pass; 4 w"),
         (layernorm, "bf16", 151936, "of 8 CTAs, in 4 pieces of 32768 columns and one of 20864, 3"),
         (layernorm, "f32", 32768, "of 8 CTAs, in 4 pieces of 8192 columns, in registers; 4 warps"),
-        (layernorm, "bf16", 262144, "3 stages in shared memory, 7 persistent clusters; 8 warps"),
+        (
+            layernorm,
+            "bf16",
+            262144,
+            "KiB, filled one by one, 7 persistent clusters; 8 warps",
+        ),
         (rmsnorm, "f32", 524288, "64 pieces of 8192 columns, read for each pass"),
         (cross_entropy, "f32", 16384, "8 pieces of 2048 columns, in registers; 8 warps"),
         (cross_entropy, "bf16", 16384, "4 pieces of 4096 columns, read for each pass; 8 warps"),
