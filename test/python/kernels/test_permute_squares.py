@@ -57,6 +57,11 @@ def test_any_order_of_threads(
     check(shape, axes, dtype, order)
 
 
+def test_rows_of_many_short_modes_are_derived_within_the_limit() -> None:
+    kernel = permute((2, 103, 89, 7, 3, 35), (1, 3, 2, 5, 0, 4), "i8", variant="squares")
+    assert "permute" in kernel.compile("sm_90a").ptx
+
+
 def square_kernel(
     shape: tuple[int, ...], axes: tuple[int, ...], dtype: str, config: SquareConfig
 ) -> Kernel:

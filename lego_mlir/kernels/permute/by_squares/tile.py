@@ -126,6 +126,8 @@ class SquareTile(StoredTile):
                 word = x[first.below(words), :]
                 found.append(word if square == 1 else register(word))
                 continue
+            # A number of its own: `minimum` would look for proofs in all that it is made of.
+            first = first.to("i32" if words < 1 << 31 else "i64")
             near, far = (
                 register(x[minimum(first + n, words - 1).below(words), :]) for n in range(2)
             )
