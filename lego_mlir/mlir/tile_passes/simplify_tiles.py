@@ -1,8 +1,11 @@
-"""Remove dead and repeated operations on tiles, and move invariant ones out of loops.
+"""Remove dead, repeated and idle operations on tiles, and move invariant ones out of loops.
 
     %b = "lego.broadcast"(%m) : (tensor<4x1xf32>) -> tensor<4x256xf32>
     %c = "lego.broadcast"(%m) : (tensor<4x1xf32>) -> tensor<4x256xf32>     // is %b
     %d = arith.addf %b, %c : tensor<4x256xf32>
+    %e = "lego.reduce"(%m) {dim = 1, ...} : (tensor<4x1xf32>) -> tensor<4x1xf32>     // is %m
+    %f = "lego.reshape"(%d) : (tensor<4x256xf32>) -> tensor<1024xf32>
+    %g = "lego.reshape"(%f) : (tensor<1024xf32>) -> tensor<8x128xf32>     // is a reshape of %d
 
 MLIR's own passes do not: operations that IRDL declares count as having effects.
 """
@@ -17,10 +20,11 @@ from lego_mlir.mlir.dialect import tile_operations as tiles
 from lego_mlir.mlir.modules import named_attributes
 from lego_mlir.mlir.tile_ir.kernels import TileKernel
 from lego_mlir.mlir.tile_ir.operations import COMBINING, CONSTANT, is_pointwise
-from lego_mlir.mlir.tile_ir.types import has_tiles
+from lego_mlir.mlir.tile_ir.types import has_tiles, shape_of
 
 _READS = (dialect.LOAD, tiles.GATHER)
 _PURE = tuple(name for name in dialect.TILE_OPERATIONS if name not in (tiles.GATHER, tiles.SCATTER))
+_REDUCTIONS = (tiles.REDUCE, tiles.REDUCE_WITH)
 _LOOPS = ("scf.for",)
 
 _Known: TypeAlias = dict[tuple[Any, ...], Any]
@@ -28,6 +32,8 @@ _Known: TypeAlias = dict[tuple[Any, ...], Any]
 
 def simplify_tiles(kernel: TileKernel) -> None:
     """Run the pass on a kernel, in place."""
+    for op in kernel.operations():
+        _fold(op)
     for loop in _loops(kernel.body):
         _hoist(loop)
     _merge(kernel.body, {})
@@ -38,13 +44,33 @@ def erase_dead_tiles(kernel: TileKernel) -> None:
     """Erase the operations of a kernel whose tiles nothing uses."""
     for op in reversed(kernel.operations()):
         is_used = any(True for value in op.results for _ in value.uses)
-        if not is_used and (_is_pure(op) or op.name in _READS):
+        if not is_used and (only_computes(op) or op.name in _READS):
             op.erase()
 
 
-def _is_pure(op: Any) -> bool:
+def only_computes(op: Any) -> bool:
     """Return whether an operation does nothing but compute tiles, or a number of one."""
     return bool((op.name in _PURE or is_pointwise(op) or op.name == CONSTANT) and has_tiles(op))
+
+
+def _fold(op: Any) -> None:
+    """Replace an operation that does nothing, and let a reshape read what it is a reshape of.
+
+    Where a tile has one element along a dimension, its reduction is the tile itself: what is not
+    valid has been filled before.
+    """
+    if op.name == tiles.RESHAPE:
+        before = op.operands[0]
+        while dialect.made_by(before, tiles.RESHAPE):
+            before = before.owner.operands[0]
+        op.operands[0] = before
+    elif op.name not in _REDUCTIONS or shape_of(op.operands[0])[tiles.dim_of(op)] > 1:
+        return
+    pairs = list(zip(op.results, op.operands, strict=True))
+    if all(result.type == operand.type for result, operand in pairs):
+        for result, operand in pairs:
+            result.replace_all_uses_with(operand)
+        op.erase()
 
 
 def _loops(block: Any) -> Iterator[Any]:
@@ -62,7 +88,7 @@ def _hoist(loop: Any) -> None:
     block = loop.regions[0].blocks[0]
     inside = set(block.arguments)
     for op in [o.operation for o in block.operations]:
-        is_invariant = _is_pure(op) and not any(v in inside for v in _read_by(op))
+        is_invariant = only_computes(op) and not any(v in inside for v in _read_by(op))
         if is_invariant:
             op.move_before(loop)
         else:
@@ -86,7 +112,7 @@ def _merge(block: Any, known: _Known) -> None:
                 continue
             for inner in region.blocks:
                 _merge(inner, dict(known))
-        if not _is_pure(op) or op.name in COMBINING:
+        if not only_computes(op) or op.name in COMBINING:
             continue
         key = _identity(op)
         if key not in known:
