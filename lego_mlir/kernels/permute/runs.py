@@ -37,6 +37,10 @@ from lego_mlir.kernels.permute.dependence import complete_tile, dependence, depe
 from lego_mlir.kernels.permute.problem import Mode, PermuteProblem, count_tiles
 from lego_mlir.kernels.permute.walks import Walk
 
+SHORT_BYTES = 512
+"""Bytes of the longest runs of the input along which CTAs may go first: those of longer ones share
+little (measured on an H200, bench/results/permute_order.jsonl)."""
+
 NEAR_BYTES = 16 << 20
 """Bytes that are loaded until something is looked for in the L2 cache: so many find it there."""
 
@@ -138,8 +142,10 @@ def raster_order(
 ) -> tuple[int, ...]:
     """Return the modes in the order that CTAs go over their tiles, slowest first.
 
-    It is the output's order, in which memory is written, if a tile that continues rows of the input
-    comes while what they share is still in the L2 cache; else such tiles come as soon as rows of
+    Tiles beside each other along the input share lines where its runs are short. So if these are
+    the shorter ones, and there are fewer tiles along them, CTAs go along the input first. Else it
+    is the output's order, in which memory is written, if a tile that continues rows of the input
+    comes while what they share is still in the L2 cache; if not, such tiles come as soon as rows of
     the output end.
 
     Args:
@@ -149,11 +155,17 @@ def raster_order(
         unit_bytes: bytes of a unit.
     """
     modes = tuple(range(len(tile)))
-    first, last = (Side.of(problem, tile, is_source=s).run[0] for s in (True, False))
+    source, target = (Side.of(problem, tile, is_source=s) for s in (True, False))
+    first, last = source.run[0], target.run[0]
+    others = tuple(k for k in modes if k not in (first, last))
+    read = source.extents[-1]
+    is_short = read * unit_bytes <= SHORT_BYTES and read <= target.extents[-1]
+    if first < last and counts[first] < counts[last] and is_short:
+        return (*others, last, first)
     between = prod(counts[first + 1 :]) * prod(tile) * unit_bytes
     if between <= NEAR_BYTES or first >= last:
         return modes
-    return (*(k for k in modes if k not in (first, last)), first, last)
+    return (*others, first, last)
 
 
 def _stride(mode: Mode, is_source: bool) -> int:

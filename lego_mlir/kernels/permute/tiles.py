@@ -20,7 +20,7 @@ from lego_mlir.hardware.limits import (
 )
 from lego_mlir.kernels.permute.accesses import Accesses, Prices, prices_of
 from lego_mlir.kernels.permute.problem import PermuteProblem
-from lego_mlir.kernels.permute.runs import NEAR_BYTES, Side
+from lego_mlir.kernels.permute.runs import NEAR_BYTES, SHORT_BYTES, Side
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +182,11 @@ class Tiles:
         first, last, counts = self.source.first, self.target.first, self.counts
         between = (np.where(np.arange(len(self.sizes)) > first[..., None], counts, 1)).prod(axis=-1)
         is_near = between * self.units * self.unit_bytes <= NEAR_BYTES
-        return np.where(is_near | (first >= last), between, self.along(counts, last))
+        along = self.along(counts, last)
+        read = self.source.units
+        is_short = (read * self.unit_bytes <= SHORT_BYTES) & (read <= self.target.units)
+        is_next = (first < last) & (self.along(counts, first) < along) & is_short
+        return np.where(is_next, 1, np.where(is_near | (first >= last), between, along))
 
     @staticmethod
     def along(counts: Any, mode: Any) -> Any:

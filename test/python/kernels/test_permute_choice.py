@@ -13,7 +13,7 @@ from lego_mlir.kernels.permute.by_words.heuristic import word_candidates
 from lego_mlir.kernels.permute.candidates import cheapest, ranked
 from lego_mlir.kernels.permute.heuristic import ranked as configs_to_time
 from lego_mlir.kernels.permute.problem import PermuteProblem, find_problem
-from lego_mlir.kernels.permute.runs import Side
+from lego_mlir.kernels.permute.runs import Side, raster_order
 from lego_mlir.kernels.permute.tiles import TileRows, Tiles
 
 
@@ -77,3 +77,26 @@ def test_rows_and_counts_of_many_tiles(seed: int) -> None:
         assert one.counts.tolist() == many.counts[n].tolist()
         assert one.counts.prod() * prod(tile) >= prod(sizes)
         assert one.apart == many.apart[n]
+
+
+@pytest.mark.parametrize(
+    ("shape", "axes", "tile", "is_along_input"),
+    [
+        ((1282 * 123, 166), (1, 0), (83, 128), True),
+        ((39, 1975, 442), (2, 1, 0), (32, 9, 39), True),
+        ((579, 58410), (1, 0), (128, 193), False),
+        ((973, 221, 148), (2, 1, 0), (148, 1, 287), False),
+    ],
+)
+def test_consecutive_ctas_go_along_the_side_whose_runs_have_fewer_tiles(
+    shape: tuple[int, ...], axes: tuple[int, ...], tile: tuple[int, ...], *, is_along_input: bool
+) -> None:
+    """The other order takes 7 to 40 % longer on an H200."""
+    found = find_problem(shape, axes, OrderBy(Row(*shape)), OrderBy(Row(*(shape[k] for k in axes))))
+    assert found is not None
+    counts = [-(-mode.size // t) for mode, t in zip(found.modes, tile, strict=True)]
+    first, last = (Side.of(found, tile, is_source=s).run[0] for s in (True, False))
+    order = raster_order(found, tile, counts, 4)
+    assert sorted(order) == list(range(len(tile)))
+    assert order[-1] == (first if is_along_input else last)
+    assert (Tiles.of(found, tile, 1, 4).apart == 1) == is_along_input
