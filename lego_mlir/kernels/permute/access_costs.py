@@ -79,11 +79,12 @@ def count_words(
         instructions += ends.warps * _ENDS + ends.requests * 2 * of_step
     requests = loads + stores
     tiles = tiles_of(problem, config.tile, config.unit, unit_bytes, config.sector)
-    stored = 0.0
-    if not tiles.stores_whole_sectors:
+    if not at_least:
+        stored = stored_sectors(target, writing, ends, unit_bytes)
+    elif tiles.stores_whole_sectors:
+        stored = 1.0
+    else:
         stored = least_stored_sectors(target.side, unit_bytes)
-        if not at_least:
-            stored = stored_sectors(target, writing, ends, unit_bytes)
     found = tiles.accesses(
         requests,
         wavefronts,

@@ -265,7 +265,8 @@ class Tiles:
         written: Any = stored
         if self.stores_whole_sectors:  # only ends of rows are stored by two
             row = self.target.inner * self.target.size
-            written = 1 + (self.sector - np.gcd(self.sector, row)) / row
+            ends = (self.sector - np.gcd(self.sector, row)) / row
+            written = np.maximum(1.0, stored) + ends
         elif not stored:
             written = self._stored_by(request)
             if self.sector <= 1:

@@ -164,6 +164,22 @@ def test_costs_are_those_of_the_simulator(
 
 
 @pytest.mark.parametrize(
+    ("tile", "threads"), [((5, 8, 127), 128), ((5, 8, 127), 512), ((5, 4, 127), 128)]
+)
+def test_stores_of_parts_of_sectors_count_where_tiles_store_whole_ones(
+    tile: tuple[int, ...], threads: int
+) -> None:
+    """Threads stay at the phase of their rows, so few of them are side by side on rows of many."""
+    shape, axes = (351, 16, 5), (2, 1, 0)
+    config = SquareConfig(tile, threads, 1, 2, 2, 130, sector=SECTOR_BYTES // 2)
+    estimate = count_squares(problem_of(shape, axes), config)
+    (costs,) = square_kernel(shape, axes, "f16", config).run(device="sim", costs=True).costs
+    stores = [row for row in costs.memory if row.instruction.opcode.startswith("st.global")]
+    bytes_touched = sum(row.sectors for row in stores) * SECTOR_BYTES
+    assert estimate.stored == pytest.approx(bytes_touched / (2 * prod(shape)), rel=0.15)
+
+
+@pytest.mark.parametrize(
     ("shape", "axes", "is_fastest"),
     [
         ((818, 12, 3140), (2, 0, 1), True),

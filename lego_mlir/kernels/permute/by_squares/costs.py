@@ -77,12 +77,13 @@ def count_squares(
         instructions += ends.requests * (_ENDS + 2 * of_step)
     tiles = tiles_of(problem, config.tile, config.unit, config.unit_bytes, config.sector)
     steps, unit_bytes = len(reading.steps), config.unit_bytes
-    stored = 0.0
-    if not tiles.stores_whole_sectors:
+    if not at_least:
+        stored = stored_sectors(target, writing, ends, unit_bytes)
+    elif tiles.stores_whole_sectors:
+        stored = 1.0
+    else:
         whole_rows = Side.of(problem, config.tile, is_source=False)
         stored = least_stored_sectors(whole_rows, unit_bytes)
-        if not at_least:
-            stored = stored_sectors(target, writing, ends, unit_bytes)
     found = tiles.accesses(
         loads + stores,
         wavefronts,
