@@ -8,9 +8,8 @@
 - A CTA loads, waits, stores: so long it takes, however little it moves. Other CTAs work meanwhile,
   as many as there are threads, registers and shared memory for.
 
-The time is near to the longest of them, and a large part of a CTA's time more. What was chosen for
-110 random permutations that prices were not fitted to took 3.1 % longer on an H200 than the fastest
-of about six kernels with the best estimates (bench/results/permute_whole_words.jsonl).
+The time is near to the longest of them, longer where some multiprocessors have a tile more than
+others, and a large part of a CTA's time more.
 """
 
 from __future__ import annotations
@@ -108,6 +107,10 @@ seen on an H200. In others they are half as many."""
 _SMS = 132
 """Multiprocessors of an H200."""
 
+_UNEVEN = 1.0
+"""By so much of the time a kernel takes longer where the busiest multiprocessor has twice as many
+tiles as the average one, and by its square where it has less: a few tiles more are made up for."""
+
 _REGISTERS, _MULTIPLE = 28, 8
 """Registers of a thread besides what it loads, and what the number is a multiple of."""
 
@@ -195,6 +198,17 @@ class Accesses:
         return self.cta_cycles / (self.ctas * self.warps)
 
     @property
+    def busiest(self) -> Any:
+        """How many times as many tiles as the average the busiest multiprocessor has.
+
+        1 if each has one at most: then it matters how long a CTA takes, not how many there are.
+        """
+        import numpy as np
+
+        each = np.maximum(1.0, self.tiles / _SMS)
+        return np.ceil(each) / each
+
+    @property
     def idle_cycles(self) -> Any:
         """Cycles in which the first CTAs only load and the last ones only store, for all CTAs."""
         return self.prices.idle * self.cta_cycles / (self.tiles / _SMS * self.warps)
@@ -211,7 +225,7 @@ class Accesses:
         )
         power = self.prices.sharpness
         longest = sum(part**power for part in parts) ** (1 / power)
-        return longest + self.idle_cycles
+        return longest * (1 + _UNEVEN * (self.busiest - 1) ** 2) + self.idle_cycles
 
 
 def prices_of(kind: Mapping[int, Prices], unit_bytes: int) -> Prices:
