@@ -24,6 +24,7 @@ from lego_mlir.kernels.permute.by_words.config import (
     sides_of,
 )
 from lego_mlir.kernels.permute.by_words.stored_sectors import (
+    least_parts,
     least_stored_sectors,
     stored_sectors,
 )
@@ -82,7 +83,7 @@ def count_words(
     if not at_least:
         stored = stored_sectors(target, writing, ends, unit_bytes)
     elif tiles.stores_whole_sectors:
-        stored = 1.0
+        stored = least_parts(target, writing)
     else:
         stored = least_stored_sectors(target.side, unit_bytes)
     found = tiles.accesses(

@@ -18,6 +18,7 @@ from lego_mlir.kernels.permute.by_squares.config import (
 from lego_mlir.kernels.permute.by_words.config import tiled_modes
 from lego_mlir.kernels.permute.by_words.row_side import RowSide
 from lego_mlir.kernels.permute.by_words.stored_sectors import (
+    least_parts,
     least_stored_sectors,
     stored_sectors,
 )
@@ -80,7 +81,7 @@ def count_squares(
     if not at_least:
         stored = stored_sectors(target, writing, ends, unit_bytes)
     elif tiles.stores_whole_sectors:
-        stored = 1.0
+        stored = least_parts(target, writing)
     else:
         whole_rows = Side.of(problem, config.tile, is_source=False)
         stored = least_stored_sectors(whole_rows, unit_bytes)

@@ -73,6 +73,20 @@ def least_stored_sectors(side: Side, unit_bytes: int) -> float:
     return (row + sector - max(apart, sector // _BEGINS)) / row
 
 
+def least_parts(target: RowSide, words: Traversal) -> float:
+    """Return the least that `stored_sectors` returns for a tile that stores whole sectors.
+
+    A store of a warp has as many words of a row as threads are side by side on it.
+
+    Args:
+        target: the tile in the output.
+        words: how threads go over the words of rows.
+    """
+    units, sector = target.advance * target.inner, target.sector
+    whole = units // sector * sector / units
+    return max(1.0, whole * sector / (words.threads[-1] * target.word))
+
+
 def _word(target: RowSide, start: Any, number: Any) -> tuple[Any, Any]:
     """Return the unit that a thread's word begins with, and whether it is stored."""
     word, group = target.word, max(target.group, target.sector)
