@@ -1,5 +1,5 @@
 // bf16-words-in-loops.mlir: words of two bf16 that are there before a loop stay words in it, where
-// they would take most registers as f32: 40 of the 64 of a thread.
+// they would leave few registers as f32: 24 of the 64 of a thread.
 // RUN: %legoc %s --emit=ptx | FileCheck %s
 
 // CHECK:     .entry kept
