@@ -18,13 +18,12 @@ take `<statistic>_terms`, too: what the element contributes to a statistic; and,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from inspect import Parameter, Signature
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from lego_mlir.algebra import OrderBy, Row, ceildiv
-from lego_mlir.diagnostics import LegoError
 from lego_mlir.frontend import (
     Kernel,
     KernelChoice,
@@ -48,8 +47,16 @@ from lego_mlir.kernels.rows.bodies.rows import (
     rows_in_pieces,
     whole_rows,
 )
+from lego_mlir.kernels.rows.bodies.shifted import WARPS as SHIFT_WARPS
+from lego_mlir.kernels.rows.bodies.shifted import (
+    copies_of,
+    grid_of_copies,
+    make_copies,
+    shifted_inputs,
+    type_of_copies,
+)
 from lego_mlir.kernels.rows.column_sums import SMS, choose_for_columns, count_ctas
-from lego_mlir.kernels.rows.config import RowsConfig
+from lego_mlir.kernels.rows.config import RowsConfig, check_config
 from lego_mlir.kernels.rows.heuristic import choose, dependent_ctas
 from lego_mlir.kernels.rows.lengths import RowLengths, bounds_of, multiples_of, of_any_length
 from lego_mlir.kernels.rows.problem import (
@@ -176,35 +183,55 @@ def _with_config(
     problem: RowsProblem, chosen: RowsConfig, options: _Options
 ) -> Kernel | KernelSequence:
     """Return the kernel with a config."""
-    if chosen.piece and chosen.rows > 1 and not problem.is_elementwise:
-        raise LegoError(
-            f"{problem.name}: a CTA reads one row in pieces, not {chosen.rows}",
-            hint="RowsConfig(rows=1, warps=8, piece=4, vector=4)",
-        )
-    if problem.is_elementwise and chosen.of_several_rows:
-        raise LegoError(
-            f"{problem.name}: each element is computed by itself, in tiles that a CTA has one of; "
-            f"the config has {', '.join(chosen.of_several_rows)}",
-            hint="RowsConfig(rows=1, warps=4, piece=2, vector=4)",
-        )
-    if chosen.ctas and chosen.piece and not (chosen.stages or problem.column_sums):
-        raise LegoError(
-            f"{problem.name}: persistent CTAs have whole rows, or rows that pass through stages; "
-            f"the config has ctas={chosen.ctas}, piece={chosen.piece} and no stages",
-            hint=f"RowsConfig(rows=1, warps=8, ctas={chosen.ctas}) or stages=2",
-        )
-    if problem.is_elementwise and not chosen.columns:
-        raise LegoError(
-            f"{problem.name}: the tile of a CTA has no columns; it has rows={chosen.rows}, and "
-            f"piece={chosen.piece} vectors for each of {chosen.threads} threads",
-            hint="RowsConfig(rows=1, warps=4, piece=2, vector=4)",
-        )
+    check_config(problem, chosen)
     is_whole = not chosen.piece and chosen.cluster == 1
     if problem.column_sums and is_whole and not chosen.ctas:
         chosen = replace(chosen, ctas=count_ctas(problem, chosen.rows))
     if problem.column_sums:
         return _with_column_sums(problem, chosen, options)
+    if shifted_inputs(problem):
+        of_rows = _row_kernel(problem, chosen, f"{problem.name}_rows", options)
+        return _in_sequence(problem, [of_rows], options)
     return _row_kernel(problem, chosen, problem.name, options)
+
+
+def _in_sequence(
+    problem: RowsProblem,
+    kernels: list[Kernel],
+    options: _Options,
+    sums: Mapping[str, Workspace] | None = None,
+    last: Sequence[Kernel] = (),
+) -> KernelSequence:
+    """Return kernels one after the other, behind the one that shifts what belongs to columns.
+
+    Args:
+        problem: what they compute.
+        kernels: those that take such copies, and make the sums of each CTA.
+        options: of the kernel that shifts.
+        sums: the workspaces of the sums of each CTA by output.
+        last: the kernels that add these up.
+    """
+    shifted, sums = shifted_inputs(problem), sums or {}
+    names = shifted | {n: _partial(n) for n in sums}
+    calls = [k.on(**{n: names[n] for n in k.parameters() if n in names}) for k in kernels]
+    if shifted:
+
+        def shift(**tensors: Any) -> None:
+            make_copies(problem, tensors)
+
+        kinds = {n: problem.tensor(n) for n in shifted}
+        kinds |= {copies: type_of_copies(problem, n) for n, copies in shifted.items()}
+        how = "copies of what belongs to columns, one for each place where a row begins in a vector"
+        name = f"{problem.name}_shift"
+        grid = taking([], lambda _: grid_of_copies(problem))
+        calls.insert(0, _made(shift, name, grid, SHIFT_WARPS, kinds, how, options).on())
+    workspaces = {copies: copies_of(problem, n) for n, copies in shifted.items()}
+    return sequence(
+        problem.name,
+        [*calls, *last],
+        parameters={n: problem.tensor(n) for n in problem.arguments},
+        workspaces=workspaces | {names[n]: space for n, space in sums.items()},
+    )
 
 
 def _row_kernel(problem: RowsProblem, config: RowsConfig, name: str, options: _Options) -> Kernel:
@@ -214,7 +241,7 @@ def _row_kernel(problem: RowsProblem, config: RowsConfig, name: str, options: _O
     def body(**tensors: Any) -> None:
         trace(problem, config, tensors)
 
-    arguments = {n: problem.tensor(n) for n in problem.arguments if n not in problem.column_sums}
+    arguments = _arguments(problem, dict.fromkeys(problem.column_sums))
     is_persistent = trace in (persistent_rows, streamed_rows)
 
     def ctas(rows: Any, columns: Any) -> tuple[Any, Any]:
@@ -263,10 +290,7 @@ def _with_column_sums(
         trace(problem, adding, tensors, finishes=is_together)
 
     partial = adding.ctas, problem.size
-    arguments = {
-        n: TensorType("f32", OrderBy(Row(*partial))) if n in sums else problem.tensor(n)
-        for n in problem.arguments
-    }
+    arguments = _arguments(problem, dict.fromkeys(sums, TensorType("f32", OrderBy(Row(*partial)))))
     grid = problem.grid(
         lambda _, columns: (adding.ctas, 1 if is_together else ceildiv(columns, adding.columns))
     )
@@ -293,17 +317,24 @@ def _with_column_sums(
 
     kinds = {n: problem.tensor(n) for n in sums} | {totals[n]: arguments[n] for n in sums}
     how = f"a CTA adds up {PARTIAL_COLUMNS} columns of the sums of others; {_SUM_WARPS} warps"
-    calls = [k.on(**{n: totals[n] for n in sums if n in k.parameters()}) for k in kernels]
     name = f"{problem.name}_total"
     first = next(iter(sums))
     at = taking([first], lambda types: (ceildiv(types[first].shape[0], PARTIAL_COLUMNS), each))
-    calls.append(_made(total, name, at, _SUM_WARPS, kinds, how, options).on())
-    return sequence(
-        problem.name,
-        calls,
-        parameters={n: problem.tensor(n) for n in problem.arguments},
-        workspaces={totals[n]: Workspace("f32", partial) for n in sums},
-    )
+    last = _made(total, name, at, _SUM_WARPS, kinds, how, options)
+    spaces = dict.fromkeys(sums, Workspace("f32", partial))
+    return _in_sequence(problem, kernels, options, spaces, [last])
+
+
+def _arguments(problem: RowsProblem, others: Mapping[str, TensorType | None]) -> dict[str, Any]:
+    """Return the types of the arguments of a kernel on rows.
+
+    Args:
+        problem: what it computes.
+        others: the types of arguments that have other ones; without those that are `None`.
+    """
+    kinds: dict[str, Any] = {n: problem.tensor(n) for n in problem.arguments}
+    kinds |= {n: type_of_copies(problem, n) for n in shifted_inputs(problem)} | dict(others)
+    return {n: kind for n, kind in kinds.items() if kind is not None}
 
 
 def _of_config(options: _Options, config: RowsConfig) -> _Options:

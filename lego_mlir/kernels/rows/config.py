@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields
 from lego_mlir.algebra import Layout, OrderBy, RegP, Row
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.hardware.limits import WARP_THREADS
+from lego_mlir.kernels.rows.problem import RowsProblem
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +120,15 @@ class RowsConfig:
         """Return the number of pieces of a row."""
         return -(-columns // self.columns)
 
+    def has_fixed_starts(self, rows: int | None, starts: int) -> bool:
+        """Return whether all rows of each persistent CTA begin at the same place of a vector.
+
+        Args:
+            rows: of the matrix; `None` if each launch has its own number.
+            starts: at how many places rows begin; that of every so many is the same.
+        """
+        return self.ctas % starts == 0 or (rows is not None and rows <= self.ctas)
+
     def elements(self, columns: int) -> int:
         """Return how many columns each thread has of a row in pieces; 0 if not equally many."""
         threads = self.cluster * self.threads
@@ -171,3 +181,37 @@ class RowsConfig:
 def threads_of(elements: int, held: int) -> int:
     """Return how many threads, a power of two, have a row if each has so many elements of it."""
     return 1 << (-(-elements // held) - 1).bit_length()
+
+
+def check_config(problem: RowsProblem, chosen: RowsConfig) -> None:
+    """Raise LegoError if a kernel cannot have a config."""
+    if chosen.piece and chosen.rows > 1 and not problem.is_elementwise:
+        raise LegoError(
+            f"{problem.name}: a CTA reads one row in pieces, not {chosen.rows}",
+            hint="RowsConfig(rows=1, warps=8, piece=4, vector=4)",
+        )
+    if problem.is_elementwise and chosen.of_several_rows:
+        raise LegoError(
+            f"{problem.name}: each element is computed by itself, in tiles that a CTA has one of; "
+            f"the config has {', '.join(chosen.of_several_rows)}",
+            hint="RowsConfig(rows=1, warps=4, piece=2, vector=4)",
+        )
+    if chosen.ctas and chosen.piece and not (chosen.stages or problem.column_sums):
+        raise LegoError(
+            f"{problem.name}: persistent CTAs have whole rows, or rows that pass through stages; "
+            f"the config has ctas={chosen.ctas}, piece={chosen.piece} and no stages",
+            hint=f"RowsConfig(rows=1, warps=8, ctas={chosen.ctas}) or stages=2",
+        )
+    if problem.is_elementwise and not chosen.columns:
+        raise LegoError(
+            f"{problem.name}: the tile of a CTA has no columns; it has rows={chosen.rows}, and "
+            f"piece={chosen.piece} vectors for each of {chosen.threads} threads",
+            hint="RowsConfig(rows=1, warps=4, piece=2, vector=4)",
+        )
+    is_apart = chosen.stages > 0 and not chosen.has_fixed_starts(problem.rows, problem.starts)
+    if problem.column_sums and problem.is_in_words and is_apart:
+        raise LegoError(
+            f"{problem.name}: rows begin at {problem.starts} places of a vector, and each CTA adds "
+            f"up rows that begin at one; the config has ctas={chosen.ctas}",
+            hint=f"a multiple of {problem.starts}, such as ctas={128 // chosen.cluster}",
+        )

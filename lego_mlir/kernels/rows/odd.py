@@ -1,7 +1,8 @@
 """The heuristic of long rows that begin anywhere in a vector, whose pieces begin with that vector.
 
-All numbers were measured on an H200 (bench/results/rows_odd.jsonl). A thread has one vector of a
-piece: so those with an end of the row have only that one, whose elements are accessed one by one.
+All numbers were measured on an H200 (bench/results/rows_odd.jsonl, and rows_shifted.jsonl). A
+thread has one vector of a piece: so those with an end of the row have only that one, whose elements
+are accessed one by one.
 """
 
 from __future__ import annotations
@@ -27,6 +28,9 @@ def choose_in_words(problem: RowsProblem, *, clusters: bool) -> RowsConfig:
     vector, reason = problem.vector, "pieces begin with aligned vectors"
     if problem.is_elementwise:
         return RowsConfig(1, _TILE_WARPS, 1, vector, reason=reason)
+    if problem.loaded_by_column:
+        stream = choose_stream(problem) if clusters else None
+        return stream or RowsConfig(1, _MOST_WARPS, 1, vector, reason=reason)
     for warps, most in _HELD if len(problem.loaded_elementwise) == 1 else _HELD[:1]:
         if problem.longest_in_words <= warps * WARP_THREADS * most:
             return RowsConfig(1, warps, 1, vector, held=True, reason=reason)

@@ -40,6 +40,10 @@ _WIDE_BYTES, _SHORT_BYTES = 4, 8192
 """Bytes of an element that rows are reduced of as fast alone as in a vector; and of a row, up to
 which a CTA has several rows, which begin at any element."""
 
+_SHORT_COPIED, _COPIED_BYTES, _LONG_BYTES = {False: 4096, True: 32768}, 1 << 26, 1 << 19
+"""The same where what belongs to columns is shifted, by whether elements have 4 bytes; bytes of a
+matrix, beyond which that is worth its time; and of a row of all inputs, which few CTAs have."""
+
 
 def terms_of(stat: str) -> str:
     """Return the name by which `finish` takes what each element contributes to a statistic."""
@@ -290,24 +294,41 @@ class RowsProblem:
 
         Rows whose length no vector divides begin anywhere in one. A row's pieces that begin with it
         have aligned vectors only. Elements of other rows, at the ends, are invalid: of the first
-        vector and the last one, elements are stored one by one. What belongs to columns is not
-        aligned then, nor are rows whose stride the launch says; and what is updated in place must
-        not be read for another row. Rows of 4-byte elements are reduced as fast one by one;
-        where each element is computed by itself, vectors are faster.
+        vector and the last one, elements are stored one by one. Of what belongs to columns there
+        are shifted copies then, which many rows are worth. Rows whose stride the launch says are
+        not aligned; and what is updated in place must not be read for another row. Rows of 4-byte
+        elements without such inputs are reduced as fast one by one; where each element is computed
+        by itself, vectors are faster.
         """
         kinds = {a.per for a in self.arguments.values()}
-        widest = self.element_bytes
         functions = [self.load, *(stat.map for stat in self.stats.values())]
         functions += [self.finish] if self.finish is not None else []
         return (
             isinstance(self.columns, int)
             and self.columns % self._widest > 0
-            and (widest < _WIDE_BYTES or self.is_elementwise)
-            and self.columns * widest > _SHORT_BYTES
+            and (self._is_worth_copies if COLUMN in kinds else self._is_worth_words)
             and self.finish is not None
-            and not (self.strided or self.in_place or kinds & {COLUMN, GROUP})
+            and not (self.strided or self.in_place or GROUP in kinds)
             and not any(UNIFORM in names_of(function) for function in functions)
         )
+
+    @property
+    def _is_worth_words(self) -> bool:
+        """Whether rows that nothing by columns goes with are faster by aligned vectors."""
+        row, is_wide = self.longest * self.element_bytes, self.element_bytes >= _WIDE_BYTES
+        return row > _SHORT_BYTES and (self.is_elementwise or not is_wide)
+
+    @property
+    def _is_worth_copies(self) -> bool:
+        """Whether rows are so many that copies of what belongs to columns cost little."""
+        row, is_wide = self.longest * self.element_bytes, self.element_bytes >= _WIDE_BYTES
+        is_fit = row > _SHORT_COPIED[is_wide] and row * len(self.loaded_elementwise) <= _LONG_BYTES
+        return is_fit and row * self.many_rows > _COPIED_BYTES and not self.is_elementwise
+
+    @property
+    def starts(self) -> int:
+        """At how many places in a vector rows begin; that of every so many is the same."""
+        return self.vector // gcd(self.vector, self.longest)
 
     @property
     def words_extra(self) -> int:

@@ -187,6 +187,33 @@ all, a thread has at most three quarters of what it has of known rows
 _IN_WORDS = {1: (_Stream(0, 256, warps=8, stages=2),), 2: (_Stream(0, 128, stages=2),)}
 """By how many inputs belong to elements, of rows that begin anywhere in a vector."""
 
+_IN_WORDS_COLUMNS: dict[bool, tuple[_Stream, ...]] = {
+    False: (
+        _Stream(131072, 256, warps=8, stages=2, per_sm=1),
+        _Stream(16384, 224, warps=4, stages=2, per_sm=2),
+        _Stream(0, 128, warps=4, stages=2, per_sm=6),
+    ),
+    True: (_Stream(0, 128, stages=2),),
+}
+"""Of such rows with inputs that belong to columns, by whether elements have 4 bytes."""
+
+_IN_WORDS_SUMS: dict[tuple[int, bool], tuple[_Stream, ...]] = {
+    (1, False): (
+        _Stream(49152, 128, warps=8, per_sm=1),
+        _Stream(16384, 192, warps=4, stages=2, per_sm=2),
+        _Stream(8192, 128, warps=4, stages=2, per_sm=3),
+        _Stream(0, 128, warps=4, per_sm=3),
+    ),
+    (2, False): (
+        _Stream(114688, 128, warps=8, per_sm=1),
+        _Stream(8192, 112, warps=4, stages=2, per_sm=2),
+        _Stream(0, 128, warps=4, per_sm=3),
+    ),
+    (1, True): (_Stream(0, 224, warps=8, stages=2, per_sm=1),),
+    (2, True): (_Stream(0, 224, warps=8, stages=2, per_sm=1),),
+}
+"""Of such rows, by how many outputs are sums of columns, and whether elements have 4 bytes."""
+
 _SHARED_BYTES = 208 << 10
 """Shared memory of a multiprocessor that stages may have."""
 
@@ -270,18 +297,21 @@ def _config(
             reason=f"{held} bytes a thread",
         )
     columns = -(-longest // (piece * vectors)) * piece * vectors // cluster
+    # All rows of a CTA begin at the same place of a vector, so that copies of columns stay there.
+    unit = problem.starts if problem.is_in_words and problem.loaded_by_column else 1
     stage = columns * sum(a.bytes for a in inputs)
     most = stream.per_sm or _SM_WARPS // warps
     per_sm = min(most, _SHARED_BYTES // (stage if stream.refilled else stages * stage))
     if cluster > MAX_CLUSTER_CTAS or per_sm < (most if problem.is_in_words else 1):
         return None
+    ctas = per_sm * _AT_ONCE[cluster] // unit * unit
     return RowsConfig(
         1,
         warps,
         piece,
         problem.vector,
         cluster=cluster,
-        ctas=min(per_sm * _AT_ONCE[cluster], problem.many_rows),
+        ctas=min(ctas, problem.many_rows),
         stages=stages,
         masked=stream.masked,
         ring_bytes=_SHARED_BYTES // per_sm if stream.refilled else 0,
@@ -299,6 +329,10 @@ def _is_too_long(longest: int, columns: int, vectors: int) -> bool:
 
 def _streams(problem: RowsProblem, *, is_wide: bool) -> tuple[_Stream, ...]:
     """Return how rows are streamed, the longest first."""
+    if problem.is_in_words and problem.loaded_by_column:
+        if problem.column_sums:
+            return _IN_WORDS_SUMS[min(2, len(problem.column_sums)), is_wide]
+        return _IN_WORDS_COLUMNS[is_wide]
     is_between = not problem.has_masks and problem.longest & (problem.longest - 1) > 0
     if problem.column_sums:
         kind = min(2, len(problem.column_sums)), is_wide

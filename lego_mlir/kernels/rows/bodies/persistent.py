@@ -103,6 +103,9 @@ def streamed_rows(
 
     With `config.masked` all CTAs have the same number of iterations, and rows past the last are
     masked. Otherwise each CTA has the iterations of its own rows, which need no masks.
+
+    What belongs to columns stays in registers, if all rows of a CTA begin at the same place of a
+    vector.
     """
     first, rows = lg.block_id("x"), tensors[problem.loaded_elementwise[0]].shape[0]
     functions, count = problem.column_sums, config.count(problem.longest_in_words)
@@ -123,8 +126,9 @@ def streamed_rows(
         ]
 
     fixed: list[dict[str, Any]] = [{} for _ in range(count)]
-    for piece, own in zip(pieces_of(first, {}), fixed, strict=True):
-        own.update((name, piece.value(name)) for name in problem.loaded_by_column)
+    if config.has_fixed_starts(problem.rows, problem.starts):
+        for piece, own in zip(pieces_of(first, {}), fixed, strict=True):
+            own.update((name, piece.value(name)) for name in problem.loaded_by_column)
 
     def fetch(iteration: Any) -> tuple[Any, ...]:
         row = row_of(iteration)
@@ -157,10 +161,9 @@ def streamed_rows(
             step(iteration)
         return
     totals = iter(lg.fold(trips, tuple(start))(step)[len(ahead) :])
-    for k in range(count):
-        for name in functions:
-            whole = lg.fill(next(totals), 0.0).reshape(1, config.columns)
-            tensors[name].tile(1, config.columns)[first, k] = whole
+    for piece in pieces_of(first, {}):
+        sums = {name: lg.convert(lg.fill(next(totals), 0.0), config.layout) for name in functions}
+        piece.store_sums(sums)
 
 
 def _added_to(before: Any, piece: Piece, function: Function, rows: Any | None) -> Any:

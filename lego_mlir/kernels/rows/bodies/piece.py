@@ -71,6 +71,16 @@ class Piece:
                 continue
             tensor.tile(*shape)[self._row, self._number] = whole
 
+    def store_sums(self, sums: Mapping[str, Any]) -> None:
+        """Store sums of columns, of which each CTA, whose number is the row's, has a row."""
+        for name, tile in sums.items():
+            tensor, whole = self._tensors[name], tile.reshape(1, self._columns)
+            if self._is_in_words:
+                tiles, at = self._words(tensor)
+                tiles[at] = self._of_row(tile).reshape(self._columns)
+                continue
+            tensor.tile(1, self._columns)[self._row, self._number] = whole
+
     def store_results(self, outputs: Mapping[str, Any]) -> None:
         """Store outputs that have a number for each row."""
         for name, tile in outputs.items():
@@ -88,7 +98,7 @@ class Piece:
         if name == words.COLUMN_INDEX:
             first = self._number * columns
             if self._is_in_words:
-                first = first - self._row * self._problem.longest % self._problem.vector
+                first = first - self._start
             return self._shaped(lg.iota((1, columns), 1)) + first
         if name == words.ROW_INDEX:
             return self._by_row(lg.arange(rows)) + self._row * rows
@@ -113,6 +123,9 @@ class Piece:
             case words.ELEMENT:
                 tile = tensor.tile(rows, columns)[self._row, self._number]
                 return self._shaped(tile)
+            case words.COLUMN if self._problem.is_in_words:
+                copy = self._start if self._is_in_words else 0
+                return self._shaped(tensor.tile(1, columns)[copy, self._number])
             case words.COLUMN:
                 return self._shaped(tensor.tile(columns)[self._number][None, :])
             case words.ROW:
@@ -134,6 +147,11 @@ class Piece:
                 hint=f"it may take {known}",
             )
         return self._known[name]
+
+    @property
+    def _start(self) -> Any:
+        """Where the row begins in its first vector."""
+        return self._row * self._problem.longest % self._problem.vector
 
     def _words(self, tensor: Any) -> tuple[Any, Any]:
         """Return the tiles of a matrix that begin with any of its vectors, and the piece's index.

@@ -157,10 +157,13 @@ def finish_pieces(
                 else:
                     known[terms_of(name)] = rebased(chosen, name, {**lanes, name: term}, found)
         stats |= found
-    numbered = list(enumerate(zip(pieces, terms, strict=True)))
+    # Ends are stored by element, in branches: behind these LLVM would move the sums of all pieces.
+    ends = {0, len(pieces) - 1} if problem.is_in_words else set()
+    numbers = sorted(range(len(pieces)), key=lambda k: k not in ends)
     if config.ring_bytes:
-        numbered.reverse()  # stages of the last pieces are filled for the next row: these are first
-    for number, (piece, known) in numbered:
+        numbers.reverse()  # stages of the last pieces are filled for the next row: these are first
+    for number in numbers:
+        piece, known = pieces[number], terms[number]
         if problem.finish is not None:
             piece.store(piece.call(problem.finish, {**stats, **known}))
         also(number, piece)

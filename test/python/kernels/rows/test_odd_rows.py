@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 import pytest
 
-from lego_mlir.kernels import cross_entropy_backward, layernorm, softmax, softmax_backward
+from lego_mlir import runtime
+from lego_mlir.diagnostics import LegoError
+from lego_mlir.kernels import (
+    cross_entropy_backward,
+    layernorm,
+    layernorm_backward,
+    rmsnorm,
+    softmax,
+    softmax_backward,
+)
 from lego_mlir.kernels.rows.config import RowsConfig
+
+problem = import_module("lego_mlir.kernels.rows.problem")
 
 COLUMNS, VECTOR = 4099, 8
 NUMPY = {"f16": np.float16, "f32": np.float32}
@@ -97,3 +110,83 @@ def test_what_is_not_aligned_with_rows_is_accessed_by_element() -> None:
     z = x.copy()
     softmax(2, COLUMNS, "f16", in_place=True)(z, z, device="sim")
     check(z, exponentials(x))
+
+
+def norm_of(x: Any) -> tuple[Any, Any, Any]:
+    """Return the mean of each row, 1 over its deviation, and the normal rows."""
+    a = x.astype(np.float64)
+    mean, rstd = a.mean(-1), 1 / np.sqrt(a.var(-1) + 1e-5)
+    return mean, rstd, (a - mean[:, None]) * rstd[:, None]
+
+
+SHIFTED = CONFIGS | {
+    "stages": RowsConfig(1, 4, 1, VECTOR, cluster=2, ctas=8, stages=3),
+    "stages of rows that begin elsewhere": RowsConfig(1, 4, 2, VECTOR, ctas=3, stages=2),
+}
+"""Of persistent CTAs, with three rows and two."""
+
+ORDERS = ["late", "early", "random"]
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("config", SHIFTED.values(), ids=SHIFTED.keys())
+def test_what_belongs_to_columns_is_shifted_for_many_rows(
+    config: RowsConfig | None, order: str
+) -> None:
+    x, w, b = random(19, COLUMNS), random(COLUMNS, seed=1), random(COLUMNS, seed=2)
+    x += 100 * np.arange(19, dtype=np.float16)[:, None]
+    y = np.full_like(x, np.nan)
+    kernel = layernorm(None, COLUMNS, "f16", config=config)
+    assert "w_shifted" in kernel.explain()
+    kernel(x, w, b, y, device=runtime.select("sim", order=order))
+    want = norm_of(x)[2] * w.astype(np.float64) + b
+    np.testing.assert_allclose(y.astype(np.float64), want, rtol=2e-3, atol=2e-3)
+
+
+@pytest.mark.parametrize("rows", [5, 19])
+@pytest.mark.parametrize("dtype", ["f16", "f32"])
+def test_columns_are_shifted_for_any_dtypes(
+    dtype: str, rows: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(problem, "_COPIED_BYTES", 0)
+    config = replace(SHIFTED["stages"], vector=16 // np.dtype(NUMPY[dtype]).itemsize)
+    x, w = (a.astype(NUMPY[dtype]) for a in (random(rows, COLUMNS - 1), random(COLUMNS - 1)))
+    y = np.full_like(x, np.nan)
+    rmsnorm(rows, COLUMNS - 1, dtype, weight="f32", config=config)(
+        x, w.astype(np.float32), y, device="sim"
+    )
+    a = x.astype(np.float64)
+    want = a / np.sqrt((a * a).mean(-1, keepdims=True) + 1e-6) * w.astype(np.float32)
+    np.testing.assert_allclose(y.astype(np.float64), want, rtol=2e-3, atol=2e-3)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("name", ["chosen", "whole in a cluster", "persistent", "stages"])
+@pytest.mark.parametrize("dtype", ["f16", "f32"])
+def test_sums_of_columns_are_shifted_back(dtype: str, name: str, order: str) -> None:
+    config = SHIFTED[name]
+    if config is not None:
+        config = replace(config, vector=16 // np.dtype(NUMPY[dtype]).itemsize)
+    x, dy, w = (
+        a.astype(NUMPY[dtype])
+        for a in (random(19, COLUMNS), random(19, COLUMNS, seed=1), random(COLUMNS, seed=2))
+    )
+    mean, rstd, normal = norm_of(x)
+    dx, dw, db = (np.full_like(a, np.nan) for a in (x, w, w))
+    kernel = layernorm_backward(None, COLUMNS, dtype, config=config)
+    device = runtime.select("sim", order=order)
+    saved = mean.astype(np.float32), rstd.astype(np.float32)
+    kernel(x, w, dy, *saved, dx, dw, db, device=device)
+    slope = dy.astype(np.float64) * w
+    means = normal * (slope * normal).mean(-1, keepdims=True) + slope.mean(-1, keepdims=True)
+    near = {"rtol": 2e-3, "atol": 5e-3}
+    np.testing.assert_allclose(dx.astype(np.float64), rstd[:, None] * (slope - means), **near)
+    np.testing.assert_allclose(dw.astype(np.float64), (dy * normal).sum(0), **near)
+    np.testing.assert_allclose(db.astype(np.float64), dy.astype(np.float64).sum(0), **near)
+
+
+def test_rows_whose_columns_a_cta_adds_up_begin_at_one_place_of_a_vector() -> None:
+    config = replace(SHIFTED["stages"], ctas=3)
+    with pytest.raises(LegoError, match="rows begin at 8 places of a vector") as found:
+        layernorm_backward(None, COLUMNS, "f16", config=config)
+    assert "ctas=64" in str(found.value.hint)
