@@ -87,6 +87,9 @@ def square_permutation(
                 lg.if_(thread < count)(phase)
 
         by_first(reading.count, lambda: tile.read(reading, thread, x, words))
+        if source.total % source.word:
+            # Where that word belongs, `read` has put another one.
+            lg.barrier()
         tile.read_last(thread, a.view(OrderBy(Row(source.total, config.unit))), buffer)
         complete_tile(tile_bytes)
         by_first(writing.count, lambda: tile.write(writing, thread, buffer, y))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,22 +10,29 @@ from lego_mlir import frontend as lg
 from lego_mlir.algebra import OrderBy, Row
 from lego_mlir.hardware.limits import WARP_THREADS
 from lego_mlir.index.functions import minimum
-from lego_mlir.kernels.permute.by_squares.config import rows_of
+from lego_mlir.kernels.permute.by_squares.config import SquareConfig, rows_of
 from lego_mlir.kernels.permute.by_squares.registers import (
     elements,
     register,
     shifted,
     transposed,
 )
-from lego_mlir.kernels.permute.by_squares.stored_tile import StoredTile
+from lego_mlir.kernels.permute.by_words.stored_tile import StoredTile
+from lego_mlir.kernels.permute.by_words.tile import begun
 from lego_mlir.kernels.permute.by_words.traversal import Traversal
-from lego_mlir.kernels.permute.conditions import both, holds, where
+from lego_mlir.kernels.permute.conditions import holds, where
 from lego_mlir.kernels.permute.problem import count_tiles
 
 
 @dataclass(frozen=True, slots=True)
 class SquareTile(StoredTile):
-    """The tile of a CTA, in shared memory as it is in the output."""
+    """The tile of a CTA, in shared memory as it is in the output.
+
+    Attributes:
+        config: how it is moved.
+    """
+
+    config: SquareConfig
 
     def read(self, traversal: Traversal, thread: Any, x: Any, buffer: Any) -> None:
         """Load squares, transpose them, and put their columns into shared memory.
@@ -89,7 +96,7 @@ class SquareTile(StoredTile):
         places = []
         for t in range(square):
             which = OrderBy(Row(2, square)).inv(turn + t)[1]
-            unit = self._at(modes, rows) + (across * square + which) * self.config.pitch
+            unit = self.at(modes, rows) + (across * square + which) * self.config.pitch
             # As numbers of their own, which steps are added to.
             places.append((self._in_words().inv(unit)[0] + down).to("i64"))
         return turn.to("i32"), places
@@ -134,31 +141,34 @@ class SquareTile(StoredTile):
             found.append(shifted(near, far, (phase * (8 * self.config.unit_bytes)).to("i32")))
         return found
 
-    def read_last(self, thread: Any, flat: Any, buffer: Any) -> None:
-        """Put the units of the input's last word where they belong, if memory has some of it only.
+    def words_at(self, rows: Sequence[Any], first: Any, buffer: Any) -> Callable[[int, Any], Any]:
+        """Return what takes a word of a row of the output, from two words of shared memory."""
+        square = self.config.square
+        words = buffer.view(OrderBy(Row(self.units // square, square * self.config.unit)))
+        word, phase = self._in_words().inv(self.place(rows, first))
+        # A word that begins with one of shared memory ends with it, too: the next one may be none.
+        ends = [] if self.target.is_aligned else [word + begun(phase, square)]
+        places = [place.to("i64") for place in (word, *ends)]
+        limit = self.units // square
 
-        Args:
-            thread: the number of the thread.
-            flat: the input, indexed by unit and in the unit.
-            buffer: shared memory, indexed alike.
-        """
-        total, side = self.source.total, self.source.side
-        left = total % self.config.square
-        if not left:
-            return
-        lg.barrier()
+        def at(far: int, along: Any) -> Any:
+            if not isinstance(along, int):
+                along = along.to("i64")
+            near, *ends = (
+                words[(place + (far // square + along)).below(limit), :] for place in places
+            )
+            if not ends:
+                return near
+            bits = (phase * (8 * self.config.unit_bytes)).to("i32")
+            return elements([shifted(register(near), register(ends[0]), bits)], buffer.dtype)
 
-        @lg.if_(thread < left)
-        def _() -> None:
-            at = thread + (total - left)
-            index = OrderBy(Row(*(side.sizes[k] for k in side.order))).inv(at)
-            begins = self.begins
-            inside = [i - begins[k] for k, i in zip(side.order, index, strict=True)]
-            is_in: Any = None
-            for k, i in zip(side.order, inside, strict=True):
-                is_in = both(is_in, (i >= 0) & (i < side.tile[k]))
+        return at
 
-            @lg.if_(is_in)
-            def _() -> None:
-                place = self._at(side.order, inside).below(self.units)
-                buffer[place, :] = flat[at.below(total), :]
+    def place(self, rows: Sequence[Any], along: Any) -> Any:
+        """Return where a unit of a row of the output lies in shared memory."""
+        # Units of a row are side by side in shared memory, too.
+        return self.at(self.target.side.outer, rows) + along
+
+    def _in_words(self) -> Any:
+        """Return the layout whose inverse is the word of a unit of shared memory."""
+        return OrderBy(Row(self.units // self.config.square, self.config.square))

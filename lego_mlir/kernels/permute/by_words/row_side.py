@@ -25,12 +25,15 @@ class RowSide:
             apart from the row's own ends; a multiple of `word`, or 1 if it is the tile's own row.
         group: units of a sector of memory, if all words of one are stored by neighbouring threads,
             and parts of one by units; 1 if words are counted from the row's first whole one.
+        apart: steps of the row's slowest mode from tile to tile, if another side's sectors
+            determine them; else 0.
     """
 
     side: Side
     word: int
     sector: int = 1
     group: int = 1
+    apart: int = 0
 
     @property
     def is_aligned(self) -> bool:
@@ -53,6 +56,8 @@ class RowSide:
 
         Tiles overlap by those that may precede the first whole sector.
         """
+        if self.apart:
+            return self.apart
         return self.side.tile[self.side.run[0]] - count_tiles(self.sector - 1, self.inner)
 
     @property
@@ -77,6 +82,13 @@ class RowSide:
     def whole(self) -> int:
         """The most words that lie in a row."""
         return self.units // self.word
+
+    @property
+    def sure(self) -> int:
+        """The words that tiles store of each row, at least, but those that begin earlier."""
+        if self.sector > 1:
+            return self.advance * self.inner // self.sector * self.sector // self.word
+        return (self.units - (0 if self.is_aligned else self.word - 1)) // self.word
 
     @property
     def grouped(self) -> int:

@@ -6,24 +6,22 @@ shared memory, and takes its steps from there.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from lego_mlir import frontend as lg
 from lego_mlir.algebra import OrderBy, Row
 from lego_mlir.index.functions import minimum
-from lego_mlir.kernels.permute.by_squares.config import SquareConfig
-from lego_mlir.kernels.permute.by_squares.registers import elements, register, shifted
 from lego_mlir.kernels.permute.by_words.row_side import RowSide
-from lego_mlir.kernels.permute.by_words.tile import begun
 from lego_mlir.kernels.permute.by_words.tiled_mode import TiledMode
 from lego_mlir.kernels.permute.by_words.traversal import Traversal
 from lego_mlir.kernels.permute.conditions import both, end_of_row, holds, where
 
 
 @dataclass(frozen=True, slots=True)
-class StoredTile:
+class StoredTile(ABC):
     """The tile of a CTA.
 
     Attributes:
@@ -33,8 +31,11 @@ class StoredTile:
         modes: how tiles cover each mode.
         blocks: the tile's number along each of them, as values of the kernel.
         units: of shared memory.
-        config: how it is moved.
+        is_twofold: whether tiles of which others store some rows have code of their own. It is
+            longer, which takes more time than conditions where a word is taken at once.
     """
+
+    is_twofold: ClassVar[bool] = False
 
     source: RowSide
     target: RowSide
@@ -42,12 +43,39 @@ class StoredTile:
     modes: Sequence[TiledMode]
     blocks: Sequence[Any]
     units: int
-    config: SquareConfig
 
     @property
     def begins(self) -> list[Any]:
         """Where the tile begins along each mode."""
         return [mode.begin(block) for mode, block in zip(self.modes, self.blocks, strict=True)]
+
+    def read_last(self, thread: Any, flat: Any, buffer: Any) -> None:
+        """Put the units of the input's last word where they belong, if memory has some of it only.
+
+        Args:
+            thread: the number of the thread.
+            flat: the input, indexed by unit and in the unit.
+            buffer: shared memory, indexed alike.
+        """
+        total, side = self.source.total, self.source.side
+        left = total % self.source.word
+        if not left:
+            return
+
+        @lg.if_(thread < left)
+        def _() -> None:
+            at = thread + (total - left)
+            index = OrderBy(Row(*(side.sizes[k] for k in side.order))).inv(at)
+            begins = self.begins
+            inside = [i - begins[k] for k, i in zip(side.order, index, strict=True)]
+            is_in: Any = None
+            for k, i in zip(side.order, inside, strict=True):
+                is_in = both(is_in, (i >= 0) & (i < side.tile[k]))
+
+            @lg.if_(is_in)
+            def _() -> None:
+                place = self.at(side.order, inside).below(self.units)
+                buffer[place, :] = flat[at.below(total), :]
 
     def write(self, traversal: Traversal, thread: Any, buffer: Any, y: Any) -> None:
         """Store the words that lie in what the tile stores of the output's rows.
@@ -67,31 +95,44 @@ class StoredTile:
         # Of a row, or of the groups that it touches.
         nth = 0 if is_grouped else column
         first = first + nth * word
-        word_at = self._words_at(rows, first, buffer)
+        word_at = self.words_at(rows, first, buffer)
         at = target.in_words().inv(start + first)[0]
-        for conditions, steps in traversal.grouped():
-            is_in = holds(traversal, conditions, rows, column)
-            along = steps[0][-1]
-            if not is_grouped and not self._stores_all(traversal):
-                is_in = both(is_in, first + (along + 1) * word <= end)
 
-            def store(steps: Sequence[Sequence[int]] = steps) -> None:
-                for step in steps:
-                    far = self._far(target, step)
-                    row = at + target.offset((*step[:-1], 0))
-                    is_one = self._is_own(rows, step)
-                    along: Any = step[-1]
-                    if is_grouped:
-                        along = along + column + target.lead(row)
-                        last = start + target.offset((*step[:-1], 0)) * word + end
-                        is_one = both(is_one, target.is_stored(along, row + along, last))
+        def store_all(*, is_cut: bool) -> None:
+            for conditions, steps in traversal.grouped():
+                is_in = holds(traversal, conditions, rows, column)
+                along = steps[0][-1]
+                is_sure = not is_cut and along + traversal.threads[-1] <= target.sure
+                if not is_grouped and not is_sure:
+                    is_in = both(is_in, first + (along + 1) * word <= end)
 
-                    def put(row: Any = row, along: Any = along, far: int = far) -> None:
-                        y[(row + along).below(target.total // word), :] = word_at(far, along)
+                def store(steps: Sequence[Sequence[int]] = steps) -> None:
+                    for step in steps:
+                        far = self._far(target, step)
+                        row = at + target.offset((*step[:-1], 0))
+                        is_one = self._is_own(rows, step) if is_cut else None
+                        along: Any = step[-1]
+                        if is_grouped:
+                            along = along + column + target.lead(row)
+                            last = start + target.offset((*step[:-1], 0)) * word + end
+                            is_one = both(is_one, target.is_stored(along, row + along, last))
 
-                    where(is_one, put)
+                        def put(row: Any = row, along: Any = along, far: int = far) -> None:
+                            y[(row + along).below(target.total // word), :] = word_at(far, along)
 
-            where(is_in, store)
+                        where(is_one, put)
+
+                where(is_in, store)
+
+        is_cut = self._is_cut
+        if is_cut is None:
+            store_all(is_cut=False)
+        elif self.is_twofold or not any(self.modes[k].is_cut for k in target.side.outer):
+            # Most tiles have few conditions: their words are taken and stored side by side.
+            lg.if_(~is_cut)(lambda: store_all(is_cut=False))
+            lg.if_(is_cut)(lambda: store_all(is_cut=True))
+        else:
+            store_all(is_cut=True)
 
     def write_ends(self, traversal: Traversal, thread: Any, buffer: Any, flat: Any) -> None:
         """Store what is left over at both ends of the output's rows, unit by unit.
@@ -128,7 +169,7 @@ class StoredTile:
                         is_one = both(is_one, is_end)
 
                     def put(row: Sequence[int] = row, unit: Any = unit, begin: Any = begin) -> None:
-                        place = self._place(rows, first + unit) + self._far(target, row)
+                        place = self.place(rows, first + unit) + self._far(target, row)
                         value = buffer[place.below(self.units), :]
                         flat[(begin + unit).below(target.total), :] = value
 
@@ -166,17 +207,22 @@ class StoredTile:
         end = behind + target.to_sector(start + behind, 1)
         return first, lg.where(is_last, target.units, end)
 
-    def _stores_all(self, traversal: Traversal) -> bool:
-        """Return whether each word that threads go to is stored by any tile."""
-        mode = self.modes[self.target.side.run[0]]
-        return self.target.is_aligned and self.target.sector == 1 and not mode.is_cut
-
     def _to_word(self, place: Any) -> Any:
         """Return how many units are from a place in the output to the next word's begin there."""
         target, word = self.target, self.target.word
         if target.is_aligned or word == 1:
             return 0
         return target.in_words().inv(place + (word - 1))[0] * word - place
+
+    @property
+    def _is_cut(self) -> Any:
+        """Whether another tile stores some of the tile; `None` if none does of any tile."""
+        found: Any = None
+        for k in (*self.target.side.outer, self.target.side.run[0]):
+            if self.modes[k].is_cut:
+                is_last = self.blocks[k] >= self.modes[k].regular
+                found = is_last if found is None else found | is_last
+        return found
 
     def _is_own(self, rows: Sequence[Any], step: Sequence[int]) -> Any:
         """Return whether no other tile stores a row; `None` if none stores any."""
@@ -191,40 +237,26 @@ class StoredTile:
         pitches = self.pitches
         return sum(n * pitches[k] for n, k in zip(step[:-1], side.side.outer, strict=True))
 
-    def _words_at(self, rows: Sequence[Any], first: Any, buffer: Any) -> Callable[[int, Any], Any]:
-        """Return what takes a word of a row of the output, from two words of shared memory."""
-        square = self.config.square
-        words = buffer.view(OrderBy(Row(self.units // square, square * self.config.unit)))
-        word, phase = self._in_words().inv(self._place(rows, first))
-        # A word that begins with one of shared memory ends with it, too: the next one may be none.
-        ends = [] if self.target.is_aligned else [word + begun(phase, square)]
-        places = [place.to("i64") for place in (word, *ends)]
-        limit = self.units // square
+    @abstractmethod
+    def words_at(self, rows: Sequence[Any], first: Any, buffer: Any) -> Callable[[int, Any], Any]:
+        """Return what takes a word of a row of the output from shared memory.
 
-        def at(far: int, along: Any) -> Any:
-            if not isinstance(along, int):
-                along = along.to("i64")
-            near, *ends = (
-                words[(place + (far // square + along)).below(limit), :] for place in places
-            )
-            if not ends:
-                return near
-            bits = (phase * (8 * self.config.unit_bytes)).to("i32")
-            return elements([shifted(register(near), register(ends[0]), bits)], buffer.dtype)
+        Args:
+            rows: the thread's first row along each outer mode.
+            first: the unit of the row that its first word begins with.
+            buffer: shared memory, indexed by unit and in the unit.
 
-        return at
+        Returns:
+            A function of how many units of shared memory a row is from the first one, and how many
+            words a word is from the first one of its row.
+        """
 
-    def _place(self, rows: Sequence[Any], along: Any) -> Any:
+    @abstractmethod
+    def place(self, rows: Sequence[Any], along: Any) -> Any:
         """Return where a unit of a row of the output lies in shared memory."""
-        # Units of a row are side by side in shared memory, too.
-        return self._at(self.target.side.outer, rows) + along
 
-    def _at(self, modes: Sequence[int], index: Sequence[Any]) -> Any:
+    def at(self, modes: Sequence[int], index: Sequence[Any]) -> Any:
         """Return where a unit lies in shared memory, by its index along some modes of the tile."""
         pitches = self.pitches
         terms = (i * pitches[k] for k, i in zip(modes, index, strict=True))
         return sum(terms, start=0)
-
-    def _in_words(self) -> Any:
-        """Return the layout whose inverse is the word of a unit of shared memory."""
-        return OrderBy(Row(self.units // self.config.square, self.config.square))
