@@ -19,7 +19,7 @@ _DTYPES = ("i8", "f16", "f32", "f64")
 _NAME = re.compile(rf"(\w+?)_({'|'.join(_DTYPES)})_(\d+(?:x\d+)*)_(\d+)")
 _MOST_SIZE = 8192
 _LEAST_BYTES, _MOST_BYTES = 1 << 22, 1 << 30
-_VARIANTS = ("vector", "runs", "words", "squares")
+_VARIANTS = ("vector", "runs", "words", "squares", "gathers")
 """What is measured besides our choice."""
 
 

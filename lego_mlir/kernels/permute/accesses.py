@@ -92,8 +92,13 @@ OF_SQUARES = {
     2: Prices(0.196, 0.953, 0.284, 0.306, 895.0, 118.0, 0.394, 0.591, 0.385, 2.36, 0.154),
     4: Prices(0.205, 0.888, 0.283, 0.307, 875.0, 112.0, 0.384, 0.588, 0.362, 2.51, 0.142),
 }
+OF_GATHERS = {
+    1: Prices(0.484, 0.907, 0.547, 3.11, 1400.0, 92.8, 0.581, 0.542, 0.474, 2.98, 1.0),
+    2: Prices(0.484, 0.907, 0.547, 3.11, 1400.0, 92.8, 0.581, 0.542, 0.474, 2.98, 1.0),
+}
 """Of kernels by tiles of two modes and by runs; of copies, whose threads wait for their own loads
-only; by words; and by squares: each by the bytes of a unit; those of 4 hold for larger ones. Fitted
+only; by words; by squares; and by gathers: each by the bytes of a unit; those of 4 hold for larger
+ones. Those of gathers are fitted to 546 kernels of 104 permutations (permute_gathers.jsonl), others
 to kernels of 900 permutations, most random, on an H200: to which is the fastest one of each, and to
 how the times of all differ; copies' sharpness to 150 more (permute_whole_words.jsonl)."""
 

@@ -18,6 +18,8 @@ from lego_mlir.kernels.permute.access_costs import (
     count_tiles_of_two_modes,
 )
 from lego_mlir.kernels.permute.accesses import Accesses
+from lego_mlir.kernels.permute.by_gathers.config import GatherConfig
+from lego_mlir.kernels.permute.by_gathers.heuristic import gather_candidates, rank_gathers
 from lego_mlir.kernels.permute.by_squares.config import SquareConfig
 from lego_mlir.kernels.permute.by_squares.heuristic import rank_squares, square_candidates
 from lego_mlir.kernels.permute.by_words.config import WordConfig
@@ -29,7 +31,7 @@ from lego_mlir.kernels.permute.run_heuristic import choose_runs
 from lego_mlir.kernels.permute.runs import RunConfig
 
 _Earlier: TypeAlias = TileConfig | CopyConfig | RunConfig
-Config: TypeAlias = _Earlier | WordConfig | SquareConfig
+Config: TypeAlias = _Earlier | WordConfig | SquareConfig | GatherConfig
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,9 +77,12 @@ _SKEWED = {
 }
 """For outputs whose rows are not aligned, and which are stored by vectors nevertheless."""
 
-_WORDS, _SQUARES = 6, 5
-"""So many kernels by words and by squares are ranked, for a tuner: of 200 random permutations on an
+_WORDS, _SQUARES, _GATHERS = 6, 5, 3
+"""So many kernels by words, squares and gathers are ranked, for a tuner: of 200 permutations on an
 H200 the fastest was any of them (bench/results/permute_choices.jsonl)."""
+
+_GATHERED = 0.95
+"""Words are gathered where that is estimated to take so much of the time of others, at most."""
 
 _TILES, _MORE_TILES = 2, 4
 """So many tiles by words are looked at in full, of those that store whole sectors and of the
@@ -151,6 +156,9 @@ def choose_config(problem: PermuteProblem, element_bytes: int, max_width: int) -
         least = squares[1].cycles
     if (words := cheapest(word_candidates(*units, _TILES), least)) is not None:
         found.append(words)
+        least = words[1].cycles
+    if (gathers := cheapest(gather_candidates(*units), least * _GATHERED)) is not None:
+        found.append(gathers)
     return min(found, key=lambda each: each[1].cycles)[0]
 
 
@@ -172,6 +180,7 @@ def ranked(problem: PermuteProblem, element_bytes: int, max_width: int) -> list[
         found += [config for config, _ in words[:_WORDS]]
         found += [config for config, _ in squares[:_SQUARES]]
         found += {config.sector: config for config, _ in reversed(squares)}.values()
+        found += [config for config, _ in rank_gathers(*units)[:_GATHERS]]
     return list(dict.fromkeys(found))
 
 
@@ -204,6 +213,13 @@ def by_squares(
 ) -> tuple[SquareConfig, Accesses] | None:
     """Return the config by squares and what it accesses, if there is one; arguments as above."""
     return cheapest(square_candidates(*_in_units(problem, element_bytes, max_width)))
+
+
+def by_gathers(
+    problem: PermuteProblem, element_bytes: int, max_width: int
+) -> tuple[GatherConfig, Accesses] | None:
+    """Return the config by gathers and what it accesses, if there is one; arguments as above."""
+    return cheapest(gather_candidates(*_in_units(problem, element_bytes, max_width)))
 
 
 def _in_units(

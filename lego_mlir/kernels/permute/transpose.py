@@ -13,6 +13,8 @@ from lego_mlir.frontend.dtypes import bytes_of, check_dtype
 from lego_mlir.hardware.limits import MAX_ACCESS_BYTES, MAX_CTA_THREADS
 from lego_mlir.index import Int
 from lego_mlir.kernels.permute import tuner
+from lego_mlir.kernels.permute.by_gathers.config import GatherConfig
+from lego_mlir.kernels.permute.by_gathers.kernel import gather_permutation
 from lego_mlir.kernels.permute.by_squares.config import SquareConfig
 from lego_mlir.kernels.permute.by_squares.kernel import square_permutation
 from lego_mlir.kernels.permute.by_words.config import WordConfig
@@ -21,6 +23,7 @@ from lego_mlir.kernels.permute.config import CopyConfig, TileConfig
 from lego_mlir.kernels.permute.elementwise import elementwise_transpose
 from lego_mlir.kernels.permute.heuristic import (
     Config,
+    by_gathers,
     by_squares,
     by_words,
     candidates,
@@ -33,7 +36,7 @@ from lego_mlir.kernels.permute.tuner import Moved
 from lego_mlir.kernels.public import public
 from lego_mlir.kernels.tuning import is_wanted
 
-STRIDED = ("vector", "runs", "words", "squares")
+STRIDED = ("vector", "runs", "words", "squares", "gathers")
 VARIANTS = ("naive", "shared", *STRIDED)
 
 _MULTIPLE = 16
@@ -70,9 +73,11 @@ def transpose(
         variant: `naive` and `shared` access one element at a time, as in the paper's Figure 13,
             directly or through shared memory; `vector` accesses up to 16 bytes of tiles, `runs`
             tiles of whole runs of memory, `words` such tiles by words wherever runs begin,
-            `squares` such tiles, of whose narrow elements threads transpose squares in registers
-            (permutations that have none are by words). By default the best of the last four if
-            both layouts are strided, else `shared`.
+            `squares` such tiles, of whose narrow elements threads transpose squares in registers,
+            `gathers` such tiles, whose rows are copied into shared memory as they are, and of whose
+            narrow elements threads gather words (permutations that have no squares or gathers are
+            by words). By default the best of the last five if both layouts are strided, else
+            `shared`.
         tile: side of the square tile of a CTA in `naive` and `shared`; a power of two.
         rows: rows of the tile that the threads of a CTA transpose at a time; a divisor of `tile`.
         alignment: bytes that both arrays' addresses are a multiple of; `vector` relies on it.
@@ -164,7 +169,8 @@ def permute(
         dtype: element type.
         a: layout of the input, strided; row-major by default.
         b: layout of the output, strided; row-major by default.
-        variant: `vector`, `runs`, `words` or `squares`, as of `transpose`; by default the best one.
+        variant: `vector`, `runs`, `words`, `squares` or `gathers`, as of `transpose`; by default
+            the best one.
         alignment: bytes that both arrays' addresses are a multiple of.
         tune: whether the GPU in this machine times configs, as `transpose` does.
 
@@ -253,7 +259,7 @@ def _vectorized(
     tune: bool | None,
 ) -> Kernel:
     """Return the kernel of a permutation of strided layouts, of the variant that is asked for."""
-    if problem.is_open and variant in ("runs", "words", "squares"):
+    if problem.is_open and variant in ("runs", "words", "squares", "gathers"):
         raise LegoError(
             f"{name}: the variant '{variant}' is for sizes that are known before the launch",
             hint="variant='vector', or none",
@@ -276,6 +282,9 @@ def _vectorized(
     elif variant == "squares":
         squares = by_squares(problem, element_bytes, max_width)
         config, _ = squares or by_words(problem, element_bytes, max_width)
+    elif variant == "gathers":
+        gathers = by_gathers(problem, element_bytes, max_width)
+        config, _ = gathers or by_words(problem, element_bytes, max_width)
     else:
         config = candidates(problem, element_bytes, max_width)[variant]
     return with_config(config)
@@ -302,6 +311,9 @@ def _with_config(
         case SquareConfig():
             units = problem.in_units(config.unit)
             return square_permutation(name, units, config, a, b, reference)
+        case GatherConfig():
+            units = problem.in_units(config.unit)
+            return gather_permutation(name, units, config, a, b, reference)
         case RunConfig():
             units = problem.in_units(config.unit)
             unit_bytes = config.unit * element_bytes

@@ -23,6 +23,7 @@ from lego_mlir import runtime
 from lego_mlir.artifact import Artifact
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.kernels import tuning
+from lego_mlir.kernels.permute.by_gathers.config import GatherConfig
 from lego_mlir.kernels.permute.by_squares.config import SquareConfig
 from lego_mlir.kernels.permute.by_words.config import WordConfig
 from lego_mlir.kernels.permute.config import CopyConfig, TileConfig
@@ -36,6 +37,7 @@ _KINDS: Mapping[str, type[Config]] = {
     "runs": RunConfig,
     "words": WordConfig,
     "squares": SquareConfig,
+    "gathers": GatherConfig,
 }
 
 

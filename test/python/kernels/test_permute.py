@@ -176,7 +176,7 @@ def test_without_alignment_accesses_take_one_element() -> None:
     assert not re.search(r"\.global\S*\.v\d", narrow)
 
 
-@pytest.mark.parametrize("variant", ["vector", "runs", "words", "squares"])
+@pytest.mark.parametrize("variant", ["vector", "runs", "words", "squares", "gathers"])
 def test_the_next_launch_begins_when_tiles_are_in_shared_memory(variant: str) -> None:
     """Earlier where tiles are small, and so their CTAs are short."""
     for shape, is_early in (((4096, 4096), False), ((48, 40), True)):
