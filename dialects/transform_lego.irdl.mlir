@@ -94,6 +94,12 @@ irdl.dialect @transform_lego {
     irdl.operands(loops: %op, parameters: variadic %param)
   }
 
+  // Lets loops load neighbouring pieces of rows as one tile, so that they pass through one ring.
+  irdl.operation @join_loads {
+    %op = irdl.is !transform.any_op
+    irdl.operands(loops: %op)
+  }
+
   // Lets all threads fill each stage of the rings of loops again behind its release, and wait for each
   // tile where it is read first.
   irdl.operation @refill_stages {

@@ -1,5 +1,6 @@
 // Rows, or other tiles, that a loop reduces pass through shared memory; cp.async copies them ahead.
 //
+//   join_loads            neighbouring pieces of rows are one tile
 //   pipeline_loop         the loads of loops pass through rings of `stages` stages
 //   choose_copy_engines   cp.async copies what it can
 //   copy_ahead            tiles are copied stages - 1 iterations before they are used
@@ -16,6 +17,7 @@ module attributes {transform.with_named_sequence} {
     // Stages of each ring.
     %stages = "transform_lego.parameter"() {name = "stages", default = 3 : i64}
         : () -> !transform.param<i64>
+    "transform_lego.join_loads"(%loops) : (!transform.any_op) -> ()
     "transform_lego.pipeline_loop"(%loops, %stages) {every_load = 1 : i64}
         : (!transform.any_op, !transform.param<i64>) -> ()
     "transform_lego.choose_copy_engines"(%kernels) {tensor_copies = 0 : i64}

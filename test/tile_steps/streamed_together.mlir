@@ -1,4 +1,4 @@
-// Two tiles of a row pass through rings: both are waited for before either is read, so one barrier of an
+// Rows of two tensors pass through rings: both are waited for before either is read, so one barrier of an
 // iteration is enough, and they are copied ahead in one branch and one group.
 // RUN: %legoc %s --schedule=streamed --emit=placed | FileCheck %s
 // RUN: %legoc %s --schedule=streamed --emit=index | FileCheck %s --check-prefix=INDEX
@@ -6,6 +6,7 @@
 
 #X = #lego.layout<"OrderBy(Row(7, 512))">
 func.func @center(%x: memref<3584xf16> {lego.layout = #X, lego.alignment = 16 : i64},
+                  %w: memref<3584xf16> {lego.layout = #X, lego.alignment = 16 : i64},
                   %y: memref<3584xf32> {lego.layout = #X, lego.alignment = 16 : i64}) {
   %one = arith.constant 1 : index
   %two = arith.constant 2 : index
@@ -23,7 +24,7 @@ func.func @center(%x: memref<3584xf16> {lego.layout = #X, lego.alignment = 16 : 
       %a = "lego.load"(%x, %row, %c0) {layout = #X, slice = array<i64: 0, 1>}
         : (memref<3584xf16>, index, index) -> tensor<1x256xf16>
       %ra = "lego.reshape"(%a) : (tensor<1x256xf16>) -> tensor<256xf16>
-      %b = "lego.load"(%x, %row, %c256) {layout = #X, slice = array<i64: 0, 1>}
+      %b = "lego.load"(%w, %row, %c256) {layout = #X, slice = array<i64: 0, 1>}
         : (memref<3584xf16>, index, index) -> tensor<1x256xf16>
       %rb = "lego.reshape"(%b) : (tensor<1x256xf16>) -> tensor<256xf16>
       %va = arith.extf %ra : tensor<256xf16> to tensor<256xf32>

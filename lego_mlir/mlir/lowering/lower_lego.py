@@ -51,6 +51,7 @@ from lego_mlir.mlir.lowering.indices.printed_indices import PrintedIndices
 from lego_mlir.mlir.lowering.indices.size_operands import SizeOperands
 from lego_mlir.mlir.lowering.lower_tables import TABLES, lower_tables
 from lego_mlir.mlir.lowering.memories import Memories
+from lego_mlir.mlir.lowering.parts_access.copies import alternating
 from lego_mlir.mlir.lowering.parts_access.tile_accesses import TileAccesses
 from lego_mlir.mlir.modules import named_attributes, operations_in
 from lego_mlir.mlir.scopes import KERNELS
@@ -121,6 +122,7 @@ class _Lowering:
                 self.checks.arguments(op.operation, self.layouts)
         # The launch encodes tensor maps, so nothing is lowered for them.
         lowered = [op for op in lego if op.name != dialect.TENSOR_MAP]
+        self.tile_accesses.alternating = alternating(in_kernels)
         in_order = [(n, op) for n, op in named_ops if n.startswith(dialect.PREFIX) or claims(n, op)]
         for name, op in in_order:
             if name in (dialect.TENSOR_MAP, dialect.TENSOR_MAPS):

@@ -14,12 +14,13 @@ Source: PTX ISA 9.7.9.25.3.1 (cp.async: sizes, src-size, .cg bypasses L1 for 16 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.index import Int, construct
 from lego_mlir.mlir.bindings import ir, nvgpu
+from lego_mlir.mlir.dialect import tile_operations as tiles
 from lego_mlir.mlir.emit.operations import constant, make, plus
 from lego_mlir.mlir.lowering.parts_access.conditions import ALWAYS, Condition, places_of
 from lego_mlir.mlir.lowering.parts_access.offsets import Place
@@ -32,8 +33,50 @@ _BYPASSING = 16
 """The size of those that bypass L1."""
 
 
-def lower_copy(source: PartsMemory, target: PartsMemory) -> None:
-    """Build the copies of what a thread would hold of a tile.
+_BETWEEN = ("arith.", "affine.")
+"""Prefixes of the names of what may stand between copies that alternate."""
+
+
+def alternating(named: Iterable[tuple[str, Any]]) -> set[Any]:
+    """Return the lego.copy_parts right behind another one, of operations in order with names."""
+    found: set[Any] = set()
+    last = None
+    for name, op in named:
+        if name == tiles.COPY_PARTS:
+            if last is not None and last.block == op.block:
+                found.add(op)
+            last = op
+        elif not name.startswith(_BETWEEN):
+            last = None
+    return found
+
+
+def by_rows(copies: Sequence[Any], rows: int) -> list[list[Any]]:
+    """Return the copies of a tile of which a thread has so many rows, row by row."""
+    each = len(copies) // rows
+    return [list(copies[k * each : (k + 1) * each]) for k in range(rows)]
+
+
+def alternate(before: Sequence[Sequence[Any]], behind: Sequence[Sequence[Any]]) -> list[list[Any]]:
+    """Let copies of tiles alternate row by row, so that what is used together comes together.
+
+    Args:
+        before: the copies of tiles that alternate already, row by row.
+        behind: those of another tile, behind them.
+
+    Returns:
+        All of them, row by row; those behind alone where the tiles have not as many rows, or one.
+    """
+    if len(before) != len(behind) or len(behind) == 1:
+        return [list(row) for row in behind]
+    for own, row in zip(before, behind, strict=True):
+        for copy in own:
+            copy.move_before(row[0])
+    return [[*own, *row] for own, row in zip(before, behind, strict=True)]
+
+
+def lower_copy(source: PartsMemory, target: PartsMemory) -> list[Any]:
+    """Build the copies of what a thread would hold of a tile; return them.
 
     Args:
         source: the memory that is read.
@@ -48,12 +91,13 @@ def lower_copy(source: PartsMemory, target: PartsMemory) -> None:
     offsets = [_Offsets(memory, places) for memory, places in ((source, starts), (target, ends))]
     truths: dict[Condition, Any] = {}
     token = ir.Type.parse("!nvgpu.device.async.token")
+    copies = []
     for first in range(0, len(starts), width):
         there = exist[first : first + width]
         if all(own.is_never for own in there):
             there = [_NEVER] * width
         start, end = (of.at(first) for of in offsets)
-        nvgpu.DeviceAsyncCopyOp(
+        copy = nvgpu.DeviceAsyncCopyOp(
             target.flat,
             [end],
             source.flat,
@@ -63,6 +107,8 @@ def lower_copy(source: PartsMemory, target: PartsMemory) -> None:
             bypassL1=width * bytes_of(source.element) == _BYPASSING or None,
             results=[token],
         )
+        copies.append(copy.operation)
+    return copies
 
 
 _NEVER = Condition(frozenset({(0, 0)}))

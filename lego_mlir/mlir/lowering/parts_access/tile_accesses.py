@@ -20,7 +20,7 @@ from lego_mlir.mlir.lowering.bijectivity import check_stored
 from lego_mlir.mlir.lowering.derivations import derive_offset, located
 from lego_mlir.mlir.lowering.memories import Memories
 from lego_mlir.mlir.lowering.parts_access.checks import check_parts, check_registers
-from lego_mlir.mlir.lowering.parts_access.copies import lower_copy
+from lego_mlir.mlir.lowering.parts_access.copies import alternate, by_rows, lower_copy
 from lego_mlir.mlir.lowering.parts_access.copy_boxes import BoxCopies, box_copy, in_buffer
 from lego_mlir.mlir.lowering.parts_access.lower import lower_load, lower_store
 from lego_mlir.mlir.lowering.parts_access.matrices import read_matrices, write_matrices
@@ -31,7 +31,11 @@ from lego_mlir.mlir.lowering.parts_access.updates import Updates
 
 
 class TileAccesses:
-    """Lowers these operations of one module."""
+    """Lowers these operations of one module.
+
+    Attributes:
+        alternating: the lego.copy_parts whose copies alternate with those of the one before.
+    """
 
     def __init__(self, memories: Memories, layouts: Layouts) -> None:
         self.memories = memories
@@ -42,6 +46,8 @@ class TileAccesses:
         self.checks = memories.checks
         self.operands = memories.operands
         self.boxes = BoxCopies(memories.source)
+        self.alternating: set[Any] = set()
+        self._copies: list[list[Any]] = []
         self.lowered_by = {
             tiles.LOAD_PARTS: self.load_parts,
             tiles.STORE_PARTS: self.store_parts,
@@ -90,7 +96,13 @@ class TileAccesses:
         factors = tiles.registers_of(op, tiles.TARGET_REGISTERS)
         target = self.memories.of_parts(op, to, room, index, factors)
         with ir.InsertionPoint(op), op.location:
-            located(self.source, op, lambda: lower_copy(source, target))
+            copies = located(self.source, op, lambda: lower_copy(source, target))
+        rows = 1
+        if factors:
+            dim, size, _ = factors[0]
+            rows = size if size == to.dims[dim] else 1  # else other threads have some of them
+        before = self._copies if op in self.alternating else []
+        self._copies = alternate(before, by_rows(copies, rows))
 
     def copy_box(self, op: Any, layout: Layout) -> None:
         if self.target.capability < (9, 0):

@@ -21,7 +21,7 @@ from math import prod
 from operator import or_
 from typing import Any
 
-from lego_mlir.algebra import Layout
+from lego_mlir.algebra import Layout, OrderBy, RegP, Row
 from lego_mlir.algebra.multibuffer import multibuffered
 from lego_mlir.hardware.limits import WARP_THREADS
 from lego_mlir.mlir import dialect
@@ -93,6 +93,14 @@ class Ring:
         return pipelines.shared_tile(self.kind, self.buffer, at.stage, layout)
 
 
+def _row_by_row(layout: Layout, stages: int) -> Layout:
+    """Return the layout of stages of a tile of two dimensions, of which each row has all stages.
+
+    From one stage to the next there is a row, mostly a power of two, however many rows there are.
+    """
+    return OrderBy(RegP([stages, *layout.dims], [1, 0, 2]))
+
+
 class RingMaker:
     """Makes the rings of one kernel.
 
@@ -153,8 +161,9 @@ class RingMaker:
         shared = shared_layout_in(kind)
         assert shared is not None  # the verifier has seen to it
         stages = pipelines.stages_of(ring)
-        layout = multibuffered(shared, stages)
         element, is_of_threads = ir.RankedTensorType(kind).element_type, ring in self.of_threads
+        by_rows = is_of_threads and shared == OrderBy(Row(*shared.dims)) and shared.rank == 2
+        layout = _row_by_row(shared, stages) if by_rows else multibuffered(shared, stages)
         by = dialect.ORDERED if is_of_threads else dialect.GUARDED
         buffer = allocate_guarded(layout, element, _ALIGNMENT, by)
         barriers, group = None, self._groups.get(ring, [ring])

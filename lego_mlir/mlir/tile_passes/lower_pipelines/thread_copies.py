@@ -22,8 +22,9 @@ import numpy as np
 
 from lego_mlir.algebra import Layout
 from lego_mlir.analysis.distributed import DistributedLayout
-from lego_mlir.analysis.distributed.slices import slice_of_cta
+from lego_mlir.analysis.distributed.slices import slice_of_cta, stacked
 from lego_mlir.diagnostics import LegoError
+from lego_mlir.hardware.limits import WARP_THREADS
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.dialect import pipeline_operations as pipelines
@@ -65,9 +66,11 @@ def check_thread_copy(accesses: Accesses, copy: Any) -> tuple[DistributedLayout,
             f"{kernel.target.name} has no cp.async", hint="--target=sm_80, or another engine"
         )
     access = _access(accesses, copy)
-    divided = _divided(accesses, access, role_of(kernel, copy))
-    own, shared = slice_of_cta(divided), shared_layout_in(pipelines.tile_type_of(copy.operands[0]))
-    if own is None or shared is None or own.shape != tuple(shared.dims):
+    shared = shared_layout_in(pipelines.tile_type_of(copy.operands[0]))
+    assert shared is not None  # the verifier has seen to it
+    divided = _divided(accesses, access, role_of(kernel, copy), shared)
+    own = slice_of_cta(divided)
+    if own is None or own.shape != tuple(shared.dims):
         raise LegoError(
             "the CTAs of a cluster would copy other elements than those of their slices",
             hint="a slice is of the slowest dimension in memory that CTAs divide",
@@ -145,7 +148,9 @@ class ThreadCopies:
             )
         kind = ir.RankedTensorType(pipelines.tile_type_of(op.operands[0]))
         access = _access(self._accesses, op)
-        divided = layout_attribute(_divided(self._accesses, access, role).layout)
+        shared = shared_layout_in(kind)
+        assert shared is not None  # the verifier has seen to it
+        divided = layout_attribute(_divided(self._accesses, access, role, shared).layout)
         placed = ir.RankedTensorType.get(kind.shape, kind.element_type, divided)
         attributes = {name: op.attributes[name] for name in (dialect.LAYOUT, dialect.SLICE)}
         tile = dialect.load(placed, op.operands[2], list(op.operands)[3:], attributes)
@@ -164,9 +169,26 @@ class ThreadCopies:
         return self._threads[role.op]
 
 
-def _divided(accesses: Accesses, access: TileAccess, role: Role) -> DistributedLayout:
-    """Return which thread of a role copies which element, each once a thread."""
-    return without_copies(access.coalesced(len(role.warps), accesses.kernel.ctas))
+def _divided(
+    accesses: Accesses, access: TileAccess, role: Role, shared: Layout
+) -> DistributedLayout:
+    """Return which thread of a role copies which element, each once a thread.
+
+    All threads copy a row of a tile together if it has a vector for each, or if each CTA of a
+    cluster has a slice of each row.
+
+    Args:
+        accesses: of the kernel.
+        access: of the tile in the tensor.
+        role: what copies it.
+        shared: the layout of what a CTA has of it in shared memory.
+    """
+    warps, ctas = len(role.warps), accesses.kernel.ctas
+    has_rows = access.order == (0, 1) and shared.dims[0] == access.shape[0]
+    if has_rows and (ctas > 1 or access.shape[1] >= access.vector * warps * WARP_THREADS):
+        row = replace(access, shape=(1, access.shape[1]))
+        return without_copies(stacked(row.coalesced(warps, ctas), 0, access.shape[0]))
+    return without_copies(access.coalesced(warps, ctas))
 
 
 def _access(accesses: Accesses, copy: Any) -> TileAccess:

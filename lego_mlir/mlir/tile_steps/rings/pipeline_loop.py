@@ -207,8 +207,8 @@ def _through_ring(
             load,
         )
     shared = _shared_layout(kernel, load)
-    if first is not None and kernel.ctas == 1 and prod(shape_of(tile)) == max(shape_of(tile)):
-        shared = OrderBy(Row(*shape_of(tile)))  # one row: no dot reads it across
+    if first is not None and kernel.ctas == 1 and _is_read_by_rows(tile):
+        shared = OrderBy(Row(*shape_of(tile)))  # no dot reads it across
     kind = shared_tile_type(shape_of(tile), element_of(tile), shared)
     _check_room(step, kernel, load, stages)
     outermost = in_block(load, kernel.body)
@@ -223,6 +223,14 @@ def _through_ring(
     first = first or first_of(list(users_in(tile, load.block)))
     with ir.InsertionPoint(first), first.location:
         return pipelines.wait(ring, number)
+
+
+def _is_read_by_rows(tile: Any) -> bool:
+    """Return whether a tile is one row, or slices of it that are read are one each."""
+    if prod(shape_of(tile)) == max(shape_of(tile)):
+        return True
+    users = [use.owner for use in tile.uses]
+    return all(op.name == tiles.EXTRACT_SLICE and _is_read_by_rows(op.results[0]) for op in users)
 
 
 def _read_from(waited: Any, load: Any) -> None:
@@ -281,7 +289,7 @@ def _replace(tile: Any, shared: Any) -> None:
             else:
                 user.results[0].replace_all_uses_with(shared)
             user.erase()
-        elif user.name == tiles.CONVERT:
+        elif user.name in (tiles.CONVERT, tiles.EXTRACT_SLICE):
             user.operands[0] = shared
         else:
             if in_registers is None:

@@ -157,7 +157,7 @@ class _Body:
 
     def _only_reads(self, op: Any) -> bool:
         """Return whether an operation of the body only reads shared memory, or views that."""
-        if op.name == tiles.CONVERT:
+        if op.name in (tiles.CONVERT, tiles.EXTRACT_SLICE):
             return op.block == self._block and is_shared_tile(op.operands[0])
         if op.name not in _VIEWS or isinstance(op.operands[0], ir.BlockArgument):
             return False
