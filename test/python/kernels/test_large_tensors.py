@@ -55,6 +55,18 @@ def test_rows(tmp_path: Path, columns: int, config: RowsConfig) -> None:
     assert any(promised.is_wide for promised in softmax.classes())
 
 
+@pytest.mark.parametrize("rows", [ROWS, None])
+def test_odd_rows(tmp_path: Path, rows: int | None) -> None:
+    """Of one dimension the matrix has more elements than numbers of 4 bytes count."""
+    columns = COLUMNS + 1
+    x, y = (_sparse(tmp_path, name, (ROWS, columns), "f2") for name in "xy")
+    x[-1, :5] = np.arange(5)
+    softmax = kernels.softmax(rows, columns, "f16", config=RowsConfig(1, 8, 1, 8, held=True))
+    softmax(x, y, device=runtime.select("sim", sample=SAMPLE))
+    row = np.exp(x[-1].astype(np.float64) - 4)
+    np.testing.assert_allclose(y[-1], row / row.sum(), atol=1e-3)
+
+
 def test_samples_have_the_first_and_the_last_cta() -> None:
     line = lg.Tensor["i32", "N"]
 

@@ -82,7 +82,9 @@ def lower_in_range(op: Any, origin: Any, layout: DistributedLayout, threads: Thr
     together have one.
     """
     dim, size, limit = tiles.dim_of(op), tiles.size_of(op), tiles.limit_of(op)
-    padded = layout_attribute(OrderBy(Row(size)).TileBy([1], [_MOST]))
+    is_long = size >= _MOST
+    padded = None if is_long else layout_attribute(OrderBy(Row(size)).TileBy([1], [_MOST]))
+    limit = build.index(size) if is_long and limit is None else limit
     first = build.binary("addi", origin, threads.coordinates(layout)[dim])
     together = gcd(tiles.divisor_of(op), _alignment(layout, dim))
     zero = build.index(0)
@@ -90,7 +92,7 @@ def lower_in_range(op: Any, origin: Any, layout: DistributedLayout, threads: Thr
     places = [x - x % together for x in coordinates(layout)[dim]]
     for x in dict.fromkeys(places):
         at = build.binary("addi", first, build.index(x)) if x else first
-        holds = [dialect.mask(padded, [zero, at])] if limit is None or size < _MOST else []
+        holds = [] if padded is None else [dialect.mask(padded, [zero, at])]
         holds += [] if limit is None else [build.compare("slt", at, limit)]
         made[x] = reduce(partial(build.binary, "andi"), holds)
     return of_elements(layout, [made[x] for x in places])
