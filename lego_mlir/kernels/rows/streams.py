@@ -193,13 +193,18 @@ _IN_WORDS_COLUMNS: dict[bool, tuple[_Stream, ...]] = {
         _Stream(16384, 224, warps=4, stages=2, per_sm=2),
         _Stream(0, 128, warps=4, stages=2, per_sm=6),
     ),
-    True: (_Stream(0, 128, stages=2),),
+    True: (
+        _Stream(114688, 128, stages=2),
+        _Stream(57344, 112, warps=8, stages=2, per_sm=2),
+        _Stream(0, 128, stages=2),
+    ),
 }
 """Of such rows with inputs that belong to columns, by whether elements have 4 bytes."""
 
 _IN_WORDS_SUMS: dict[tuple[int, bool], tuple[_Stream, ...]] = {
     (1, False): (
-        _Stream(49152, 128, warps=8, per_sm=1),
+        _Stream(65536, 128, warps=8, per_sm=1),
+        _Stream(49152, 128, warps=8, stages=2, per_sm=1),
         _Stream(16384, 192, warps=4, stages=2, per_sm=2),
         _Stream(8192, 128, warps=4, stages=2, per_sm=3),
         _Stream(0, 128, warps=4, per_sm=3),
