@@ -82,16 +82,17 @@ def gather_permutation(
                 lg.if_(thread < count)(phase)
 
         by_first(walks.reading.count, lambda: tile.read(walks.reading, thread, x, chunks))
-        tile.read_last(thread, a.view(OrderBy(Row(source.total, config.unit))), buffer)
+        flat = a.view(OrderBy(Row(source.total, config.unit)))
+        tile.read_last(thread, flat, buffer, fills=True)
         lg.commit_group()
         lg.wait_group(0)
         complete_tile(tile_bytes)
         by_first(walks.writing.count, lambda: tile.write(walks.writing, thread, buffer, y))
         if ends is not None:
-            flat = b.view(OrderBy(Row(target.total, config.unit)))
+            stored = b.view(OrderBy(Row(target.total, config.unit)))
 
             def write_ends() -> None:
-                by_first(ends.count, lambda: tile.write_ends(ends, thread, buffer, flat))
+                by_first(ends.count, lambda: tile.write_ends(ends, thread, buffer, stored))
 
             where(tile.has_ends, write_ends)
 

@@ -49,22 +49,25 @@ class StoredTile(ABC):
         """Where the tile begins along each mode."""
         return [mode.begin(block) for mode, block in zip(self.modes, self.blocks, strict=True)]
 
-    def read_last(self, thread: Any, flat: Any, buffer: Any) -> None:
+    def read_last(self, thread: Any, flat: Any, buffer: Any, *, fills: bool = False) -> None:
         """Put the units of the input's last word where they belong, if memory has some of it only.
 
         Args:
             thread: the number of the thread.
             flat: the input, indexed by unit and in the unit.
             buffer: shared memory, indexed alike.
+            fills: whether that word lies in shared memory as it is in the input: what is behind
+                its units is written, too, since a vector may have it beside them.
         """
         total, side = self.source.total, self.source.side
         left = total % self.source.word
         if not left:
             return
 
-        @lg.if_(thread < left)
+        @lg.if_(thread < (self.source.word if fills else left))
         def _() -> None:
-            at = thread + (total - left)
+            nth = minimum(thread, left - 1) if fills else thread
+            at = nth + (total - left)
             index = OrderBy(Row(*(side.sizes[k] for k in side.order))).inv(at)
             begins = self.begins
             inside = [i - begins[k] for k, i in zip(side.order, index, strict=True)]
@@ -74,7 +77,7 @@ class StoredTile(ABC):
 
             @lg.if_(is_in)
             def _() -> None:
-                place = self.at(side.order, inside).below(self.units)
+                place = (self.at(side.order, inside) + (thread - nth)).below(self.units)
                 buffer[place, :] = flat[at.below(total), :]
 
     def write(self, traversal: Traversal, thread: Any, buffer: Any, y: Any) -> None:
