@@ -120,7 +120,8 @@ class _Contenders:
         ]
         for output in case.outputs:
             first[output].view(torch.uint8).fill_(0xCD)
-        self.calls[name] = lambda k: bound[k](self.stream.cuda_stream)
+        stream = self.stream  # without this object, which would keep itself and all tensors alive
+        self.calls[name] = lambda k: bound[k](stream.cuda_stream)
         self.calls[name](0)
         torch.cuda.synchronize()
         found = error(case, first, torch)

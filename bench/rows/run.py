@@ -58,8 +58,9 @@ def run(
         output: a file that lines are appended to, each as soon as it is known.
         rounds: of measurements.
         peers: names of `bench.rows.peers.PEERS`.
-        processes: that compile the peers' kernels and check results at the same time, while none
-            is timed. PyTorch keeps what it compiles in a folder, which all have in common.
+        processes: that load and check kernels at the same time, while none is timed; each takes
+            about 12 GB of the GPU's memory. Before, one for each processor compiles PyTorch's
+            kernels into a folder that all have in common.
     """
     manifest = json.loads((folder / MANIFEST).read_text())
     names = [n for n in manifest["cases"] if not only or any(word in n for word in only)]
@@ -72,9 +73,10 @@ def run(
             os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", scratch)
             os.environ["TORCHINDUCTOR_COMPILE_THREADS"] = "1"  # as many processes compile
             options = _Options(folder, rounds, peers, Path(scratch) / "turns")
+            if _COMPILED in peers:  # each takes a processor, and little of the GPU's memory
+                with ProcessPoolExecutor(os.cpu_count(), get_context("spawn")) as compiling:
+                    list(compiling.map(_compile_peer, names))
             pool = ProcessPoolExecutor(processes, get_context("spawn"))
-            if _COMPILED in peers:
-                list(pool.map(_compile_peer, names))
             lines = pool.map(partial(_result, options), names)
         for result in lines:
             result |= {"commit": manifest["commit"]}
