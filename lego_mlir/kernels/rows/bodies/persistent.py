@@ -162,7 +162,9 @@ def streamed_rows(
         return
     totals = iter(lg.fold(trips, tuple(start))(step)[len(ahead) :])
     for piece in pieces_of(first, {}):
-        sums = {name: lg.convert(lg.fill(next(totals), 0.0), config.layout) for name in functions}
+        sums: dict[str, Any] = {name: lg.fill(next(totals), 0.0) for name in functions}
+        if problem.is_in_words:  # else the compiler chooses, between rounds of loads and stores
+            sums = {name: lg.convert(tile, config.layout) for name, tile in sums.items()}
         piece.store_sums(sums)
 
 
