@@ -157,8 +157,7 @@ class Plan:
         for access in made:
             memory.note(construct.add(access.base, access.constant))
         # Printed here, before all branches, so that any of them and later operations may use it.
-        bases = dict.fromkeys(access.base for access in (*(self.whole or ()), *made))
-        self._bases = {base: memory.index(base) for base in bases}
+        self._bases = self._printed_bases([*(self.whole or ()), *made])
         self.truths = {guard: self._truth(guard) for guard in grouped}
         self.all_hold = None if self.whole is None else self._truth_of_all()
 
@@ -170,10 +169,19 @@ class Plan:
         widest = min(MAX_ACCESS_BYTES, self.memory.alignment & -self.memory.alignment)
         return max(1, widest // bytes_of(self.memory.element))
 
+    def _printed_bases(self, made: Sequence[Access]) -> dict[Int, tuple[int, Any]]:
+        """Return the offset of the first access with each base: its constant, and the value."""
+        first: dict[Int, int] = {}
+        for access in made:
+            first[access.base] = min(access.constant, first.get(access.base, access.constant))
+        return {b: (c, self.memory.index(construct.add(b, c))) for b, c in first.items()}
+
     def offset(self, access: Access) -> Any:
         """Build the offset of an access; those with the same base share its computation."""
-        value = self._bases[access.base]
-        return plus(value, access.constant) if access.constant else value
+        known, value = self._bases[access.base]
+        if access.constant == known:
+            return value
+        return plus(value, access.constant - known)
 
     def _truth(self, guard: Guard) -> Any:
         if guard.is_never:
