@@ -23,7 +23,8 @@ _CAP = 30.0
 """What logits are capped at."""
 
 _DROPPED = 2.0**-26
-"""A probability below the least random number: then nothing is dropped, at the same cost."""
+"""A probability below all random numbers but 0, which one of 2**24 is: next to nothing is dropped,
+at the same cost."""
 
 _LARGEST = 448.0
 """The largest number of f8E4M3FN."""

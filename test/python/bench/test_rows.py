@@ -132,3 +132,19 @@ def test_errors_of_sums_of_columns_are_of_all_rows(monkeypatch: pytest.MonkeyPat
     assert error(_SMALL, found, torch) < 1e-12
     found["dw"] = found["dw"] + np.float64(found["dw"].abs().max()) * 1e-3
     assert 1e-4 < error(_SMALL, found, torch) < 2e-3
+
+
+def test_few_elements_may_be_dropped() -> None:
+    torch = pytest.importorskip("torch")
+    from bench.rows.accuracy import error
+
+    case = RowsCase("dropout_add", "bf16", 64, 512)
+    generator = torch.Generator().manual_seed(3)
+    x, residual = (torch.randn((64, 512), generator=generator).bfloat16() for _ in range(2))
+    found = {"x": x, "bias": torch.ones(512).bfloat16(), "residual": residual, "seed": 1}
+    found["y"] = (x.float() + 1 + residual.float()).bfloat16()
+    assert error(case, found, torch) < 1e-2
+    found["y"][5, 7] = residual[5, 7]
+    assert error(case, found, torch) < 1e-2
+    found["y"][:8] = residual[:8]
+    assert error(case, found, torch) > 1e-2
