@@ -94,7 +94,7 @@ def _swiglu(torch: Any, gate: Any, up: Any) -> tuple[Any, ...]:
 
 
 def _geglu(torch: Any, gate: Any, up: Any) -> tuple[Any, ...]:
-    return _gated(torch, torch.nn.functional.gelu, gate, up)
+    return _gated(torch, lambda x: torch.nn.functional.gelu(x, approximate="tanh"), gate, up)
 
 
 def _soft_cap(torch: Any, x: Any) -> tuple[Any, ...]:
