@@ -33,7 +33,8 @@ def _instance_of(kind: str) -> tuple[Callable[[Any], bool], str]:
 _KINDS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
     **dict.fromkeys(("Callable", "Epilogue", "Function", "Mask", "Score"), _FUNCTION),
     "Mapping": ((lambda x: isinstance(x, Mapping)), "a dict"),
-    **{kind: _instance_of(kind) for kind in ("AttentionConfig", "Layout", "RowsConfig")},
+    **{kind: _instance_of(kind) for kind in ("AttentionConfig", "RowsConfig")},
+    "Layout": (_instance_of("Layout")[0], "a layout, such as OrderBy(Col(4, 8)),"),
     "None": ((lambda x: x is None), "None"),
     "Sequence": _SEQUENCE,
     "Shape": _SEQUENCE,

@@ -245,7 +245,11 @@ def test_the_module_holds_one_dot_and_no_index_arithmetic() -> None:
             {"a": OrderBy(Row(64, 32))},
             r"a = 'OrderBy\(Row\(64, 32\)\)' has the sizes",
         ),
-        ((64, 64, 64), {"b": "col"}, "b = 'col' is not a layout"),
+        (
+            (64, 64, 64),
+            {"b": "col"},
+            "b is a layout, such as OrderBy.Col.4, 8.., or None, not 'col'",
+        ),
         (
             (64, 64, 64),
             {"config": 3},
