@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
 import lego_mlir
+from lego_mlir.algebra import Layout
 from lego_mlir.diagnostics import LegoError, bound_arguments
 from lego_mlir.frontend.dtypes import check_dtype
 from lego_mlir.index.integers import python_integers
@@ -34,7 +35,7 @@ _KINDS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
     **dict.fromkeys(("Callable", "Epilogue", "Function", "Mask", "Score"), _FUNCTION),
     "Mapping": ((lambda x: isinstance(x, Mapping)), "a dict"),
     **{kind: _instance_of(kind) for kind in ("AttentionConfig", "RowsConfig")},
-    "Layout": (_instance_of("Layout")[0], "a layout, such as OrderBy(Col(4, 8)),"),
+    "Layout": ((lambda x: isinstance(x, Layout)), "a layout, such as OrderBy(Col(4, 8)),"),
     "None": ((lambda x: x is None), "None"),
     "Sequence": _SEQUENCE,
     "Shape": _SEQUENCE,

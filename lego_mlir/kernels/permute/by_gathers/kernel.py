@@ -15,14 +15,13 @@ A CTA takes a tile that has a long run of the input and a long run of the output
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from functools import partial
 from math import prod
 from typing import Any
 
 from lego_mlir import frontend as lg
 from lego_mlir.algebra import OrderBy, RegP, Row
 from lego_mlir.frontend import Kernel, TensorType
-from lego_mlir.kernels.cache_hints import LINE_BYTES, eviction_of
 from lego_mlir.kernels.permute.by_gathers.config import (
     GatherConfig,
     resident,
@@ -31,8 +30,9 @@ from lego_mlir.kernels.permute.by_gathers.config import (
 )
 from lego_mlir.kernels.permute.by_gathers.tile import GatherTile
 from lego_mlir.kernels.permute.by_words.config import tiled_modes
+from lego_mlir.kernels.permute.by_words.tile_kernel import by_first, tile_kernel
 from lego_mlir.kernels.permute.conditions import where
-from lego_mlir.kernels.permute.dependence import complete_tile, dependence, dependent_ctas
+from lego_mlir.kernels.permute.dependence import complete_tile
 from lego_mlir.kernels.permute.problem import PermuteProblem
 from lego_mlir.kernels.permute.runs import raster_order
 
@@ -74,37 +74,32 @@ def gather_permutation(
         chunks = buffer.view(OrderBy(Row(units // config.chunk, config.chunk * config.unit)))
         x, y = a.view(source.flat_words(config.unit)), b.view(target.flat_words(config.unit))
 
-        def by_first(count: int, phase: Callable[[], None]) -> None:
-            """Let the first threads do something."""
-            if count == config.threads:
-                phase()
-            else:
-                lg.if_(thread < count)(phase)
-
-        by_first(walks.reading.count, lambda: tile.read(walks.reading, thread, x, chunks))
+        first = partial(by_first, thread, config.threads)
+        first(walks.reading.count, lambda: tile.read(walks.reading, thread, x, chunks))
         flat = a.view(OrderBy(Row(source.total, config.unit)))
         tile.read_last(thread, flat, buffer, fills=True)
         lg.commit_group()
         lg.wait_group(0)
         complete_tile(tile_bytes)
-        by_first(walks.writing.count, lambda: tile.write(walks.writing, thread, buffer, y))
+        first(walks.writing.count, lambda: tile.write(walks.writing, thread, buffer, y))
         if ends is not None:
             stored = b.view(OrderBy(Row(target.total, config.unit)))
 
             def write_ends() -> None:
-                by_first(ends.count, lambda: tile.write_ends(ends, thread, buffer, stored))
+                first(ends.count, lambda: tile.write_ends(ends, thread, buffer, stored))
 
             where(tile.has_ends, write_ends)
 
-    permute.__name__ = name
-    return lg.kernel(
-        grid=rasterization.size,
-        block=config.threads,
-        reference=reference,
-        parameters={"a": a, "b": b},
+    return tile_kernel(
+        permute,
+        name,
+        problem,
+        ctas=rasterization.size,
+        threads=config.threads,
         ctas_per_sm=resident(problem, config),
-        eviction=eviction_of(problem.moved_bytes(config.unit_bytes), config.unit_bytes),
-        prefetch=LINE_BYTES,
-        pdl=dependence(tile_bytes),
-        pdl_ctas=dependent_ctas(tile_bytes),
-    )(permute)
+        unit_bytes=config.unit_bytes,
+        tile_bytes=tile_bytes,
+        a=a,
+        b=b,
+        reference=reference,
+    )

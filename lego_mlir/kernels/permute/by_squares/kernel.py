@@ -19,14 +19,13 @@ accesses both memories, and shared memory, by words of 4 bytes wherever runs beg
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from functools import partial
 from math import prod
 from typing import Any
 
 from lego_mlir import frontend as lg
 from lego_mlir.algebra import OrderBy, RegP, Row
 from lego_mlir.frontend import Kernel, TensorType
-from lego_mlir.kernels.cache_hints import LINE_BYTES, eviction_of
 from lego_mlir.kernels.permute.by_squares.config import (
     SquareConfig,
     pitches_of,
@@ -36,8 +35,9 @@ from lego_mlir.kernels.permute.by_squares.config import (
 )
 from lego_mlir.kernels.permute.by_squares.tile import SquareTile
 from lego_mlir.kernels.permute.by_words.config import tiled_modes
+from lego_mlir.kernels.permute.by_words.tile_kernel import by_first, tile_kernel
 from lego_mlir.kernels.permute.conditions import where
-from lego_mlir.kernels.permute.dependence import complete_tile, dependence, dependent_ctas
+from lego_mlir.kernels.permute.dependence import complete_tile
 from lego_mlir.kernels.permute.problem import PermuteProblem
 from lego_mlir.kernels.permute.runs import raster_order
 
@@ -79,37 +79,32 @@ def square_permutation(
         words = buffer.view(OrderBy(Row(units // config.square, config.square * config.unit)))
         x, y = a.view(source.flat_words(config.unit)), b.view(target.flat_words(config.unit))
 
-        def by_first(count: int, phase: Callable[[], None]) -> None:
-            """Let the first threads do something."""
-            if count == config.threads:
-                phase()
-            else:
-                lg.if_(thread < count)(phase)
-
-        by_first(reading.count, lambda: tile.read(reading, thread, x, words))
+        first = partial(by_first, thread, config.threads)
+        first(reading.count, lambda: tile.read(reading, thread, x, words))
         if source.total % source.word:
             # Where that word belongs, `read` has put another one.
             lg.barrier()
         tile.read_last(thread, a.view(OrderBy(Row(source.total, config.unit))), buffer)
         complete_tile(tile_bytes)
-        by_first(writing.count, lambda: tile.write(writing, thread, buffer, y))
+        first(writing.count, lambda: tile.write(writing, thread, buffer, y))
         if ends is not None:
             flat = b.view(OrderBy(Row(target.total, config.unit)))
 
             def write_ends() -> None:
-                by_first(ends.count, lambda: tile.write_ends(ends, thread, buffer, flat))
+                first(ends.count, lambda: tile.write_ends(ends, thread, buffer, flat))
 
             where(tile.has_ends, write_ends)
 
-    permute.__name__ = name
-    return lg.kernel(
-        grid=rasterization.size,
-        block=config.threads,
-        reference=reference,
-        parameters={"a": a, "b": b},
+    return tile_kernel(
+        permute,
+        name,
+        problem,
+        ctas=rasterization.size,
+        threads=config.threads,
         ctas_per_sm=resident(problem, config),
-        eviction=eviction_of(problem.moved_bytes(config.unit_bytes), config.unit_bytes),
-        prefetch=LINE_BYTES,
-        pdl=dependence(tile_bytes),
-        pdl_ctas=dependent_ctas(tile_bytes),
-    )(permute)
+        unit_bytes=config.unit_bytes,
+        tile_bytes=tile_bytes,
+        a=a,
+        b=b,
+        reference=reference,
+    )

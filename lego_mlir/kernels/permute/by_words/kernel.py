@@ -24,7 +24,7 @@ bytes whose pitch is odd are neither loaded nor stored byte by byte.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import reduce
+from functools import partial, reduce
 from math import prod
 from operator import and_, or_
 from typing import Any
@@ -33,7 +33,6 @@ from lego_mlir import frontend as lg
 from lego_mlir.algebra import OrderBy, RegP, Row
 from lego_mlir.frontend import Kernel, TensorType
 from lego_mlir.frontend.dtypes import bytes_of
-from lego_mlir.kernels.cache_hints import LINE_BYTES, eviction_of
 from lego_mlir.kernels.permute.by_words.config import (
     WordConfig,
     reading_of,
@@ -45,9 +44,10 @@ from lego_mlir.kernels.permute.by_words.config import (
 from lego_mlir.kernels.permute.by_words.cut_tile import CutTile
 from lego_mlir.kernels.permute.by_words.last_tile import LastTile
 from lego_mlir.kernels.permute.by_words.row_side import RowSide
+from lego_mlir.kernels.permute.by_words.tile_kernel import by_first, tile_kernel
 from lego_mlir.kernels.permute.by_words.tiled_mode import TiledMode
 from lego_mlir.kernels.permute.by_words.whole_tile import WholeTile
-from lego_mlir.kernels.permute.dependence import complete_tile, dependence, dependent_ctas
+from lego_mlir.kernels.permute.dependence import complete_tile
 from lego_mlir.kernels.permute.problem import PermuteProblem
 from lego_mlir.kernels.permute.runs import raster_order
 
@@ -98,16 +98,10 @@ def word_permutation(
         flat = b.view(OrderBy(Row(target.total, config.unit)))
         out = buffer.view(OrderBy(Row(words, word, config.unit)))
 
-        def by_first(count: int, phase: Callable[[], None]) -> None:
-            """Let the first threads do something."""
-            if count == config.threads:
-                phase()
-            else:
-                lg.if_(thread < count)(phase)
-
+        first = partial(by_first, thread, config.threads)
         last = LastTile(source, target, config, begins, words)
         is_last = _reads_too_far(modes, config, source, blocks)
-        by_first(
+        first(
             reading.count,
             lambda: _either(
                 is_last,
@@ -124,29 +118,30 @@ def word_permutation(
             is_cut = ends_of_rows if is_cut is None else is_cut | ends_of_rows
 
         def write() -> None:
-            by_first(writing.count, lambda: whole.write(writing, thread, out, y))
+            first(writing.count, lambda: whole.write(writing, thread, out, y))
             if ends is not None and config.sector == 1:
-                by_first(ends.count, lambda: whole.write_ends(ends, thread, buffer, flat))
+                first(ends.count, lambda: whole.write_ends(ends, thread, buffer, flat))
 
         def write_cut() -> None:
-            by_first(cut_writing.count, lambda: cut.write(cut_writing, thread, out, y))
+            first(cut_writing.count, lambda: cut.write(cut_writing, thread, out, y))
             if ends is not None:
-                by_first(ends.count, lambda: cut.write_ends(ends, thread, buffer, flat))
+                first(ends.count, lambda: cut.write_ends(ends, thread, buffer, flat))
 
         _either(is_cut, write, write_cut)
 
-    permute.__name__ = name
-    return lg.kernel(
-        grid=rasterization.size,
-        block=config.threads,
-        reference=reference,
-        parameters={"a": a, "b": b},
+    return tile_kernel(
+        permute,
+        name,
+        problem,
+        ctas=rasterization.size,
+        threads=config.threads,
         ctas_per_sm=resident(problem, config, unit_bytes),
-        eviction=eviction_of(problem.moved_bytes(unit_bytes), unit_bytes),
-        prefetch=LINE_BYTES,
-        pdl=dependence(tile_bytes),
-        pdl_ctas=dependent_ctas(tile_bytes),
-    )(permute)
+        unit_bytes=unit_bytes,
+        tile_bytes=tile_bytes,
+        a=a,
+        b=b,
+        reference=reference,
+    )
 
 
 def _either(special: Any, usual: Callable[[], None], otherwise: Callable[[], None]) -> None:
