@@ -82,10 +82,12 @@ class KernelKey(Key):
     """What the module of a Python kernel depends on.
 
     Attributes:
+        is_assembled: whether the artifact has machine code.
         kernel: its fingerprint (`frontend/host/fingerprint.py`).
         python: the version, on which the fingerprint of a function depends.
     """
 
+    is_assembled: bool
     kernel: Plain
     python: str
 

@@ -67,7 +67,9 @@ class Signature:
         elif isinstance(source, Kernel | KernelSequence):
             device = runtime.select()
             is_checked = device.name == "sim"  # the variant that a call will need
-            artifact = source.compile(device.target or DEFAULT_TARGET, check=is_checked)
+            artifact = source.compile(
+                device.target or DEFAULT_TARGET, check=is_checked, assemble=not is_checked
+            )
             launch = source
         else:
             raise LegoError(

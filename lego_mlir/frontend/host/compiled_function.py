@@ -70,7 +70,7 @@ class CompiledFunction(ABC):
         self.substitute: CompiledFunction | None = None
         if reference is not None:
             self._check_reference(reference)
-        self._artifacts: dict[tuple[str, bool, LaunchClass], Artifact] = {}
+        self._artifacts: dict[tuple[LaunchClass, str, bool, bool], Artifact] = {}
         self._modules: dict[LaunchClass, Any] = {}
 
     @abstractmethod
@@ -139,6 +139,7 @@ class CompiledFunction(ABC):
         *,
         check: bool = False,
         sizes: Mapping[str, int] | LaunchClass | None = None,
+        assemble: bool = True,
     ) -> Artifact:
         """Compile the kernel for a GPU architecture; results are cached.
 
@@ -147,17 +148,22 @@ class CompiledFunction(ABC):
             check: make code that checks what of indices and sizes is not proven.
             sizes: of launches, by name, where only launches know them: the code is that of their
                 class. By default it is for any sizes.
+            assemble: make machine code; the simulator needs only the PTX.
 
         Raises:
             LegoError: the kernel does not compile, or there is no such size.
         """
         promised = self._launch_class(sizes)
-        key = target, check, promised
+        known = self._artifacts.get((promised, target, check, True))
+        if known is not None:
+            return known
+        key = promised, target, check, assemble
         if key not in self._artifacts:
+            options = Options(target=Target.parse(target), check=check)
             try:
-                made = self._found_or_compiled(Target.parse(target), check, promised)
+                made = self._found_or_compiled(options, promised, assemble)
             except UnfitConfigError as error:
-                made = self._compile_alternative(error, target, check, promised)
+                made = self._compile_alternative(error, options, promised, assemble)
             self._artifacts[key] = made
         return self._artifacts[key]
 
@@ -169,7 +175,7 @@ class CompiledFunction(ABC):
 
     def classes(self) -> tuple[LaunchClass, ...]:
         """Return the classes of sizes that the kernel has been compiled for, in order."""
-        return tuple(dict.fromkeys(promised for _, _, promised in self._artifacts))
+        return tuple(dict.fromkeys(promised for promised, *_ in self._artifacts))
 
     def _explain_classes(self) -> list[str]:
         """Return what makes classes of sizes, and those that there are, a line for each item."""
@@ -180,47 +186,56 @@ class CompiledFunction(ABC):
         return [*lines, *(f"class      {promised}" for promised in self.classes())]
 
     def _compile_alternative(
-        self, error: UnfitConfigError, target: str, check: bool, promised: LaunchClass
+        self, error: UnfitConfigError, options: Options, promised: LaunchClass, assemble: bool
     ) -> Artifact:
         """Compile the first alternative that the target accepts.
 
         Args:
             error: why this function itself is not.
-            target: the architecture.
-            check: as in `compile`.
+            options: the target, and whether the code has checks.
             promised: what the code relies on of sizes that only the launch knows.
+            assemble: as in `compile`.
 
         Raises:
             UnfitConfigError: the given one; no alternative is accepted.
         """
         for other in self.alternatives():
             try:
-                artifact = other.compile(target, check=check, sizes=promised)
+                artifact = other.compile(
+                    options.target.name, check=options.check, sizes=promised, assemble=assemble
+                )
             except UnfitConfigError:
                 continue
             self.substitute = other
             return artifact
         raise error
 
-    def _found_or_compiled(self, target: Target, check: bool, promised: LaunchClass) -> Artifact:
+    def _found_or_compiled(
+        self, options: Options, promised: LaunchClass, assemble: bool
+    ) -> Artifact:
         """Return the artifact from the cache, if it is there; compile it otherwise."""
-        options = Options(target=target, check=check)
         if not entries.is_on():
-            return self.compilation(options, promised).artifact()
-        key = self._key(target, check, promised)
+            return self.compilation(options, promised).artifact(assemble=assemble)
+        key = self._key(options, promised, assemble)
         if key is not None and (found := entries.find_artifact(key)) is not None:
             return found
         compilation = self.compilation(options, promised)
         traced = Source(compilation.source.file, compilation.module_text)
-        module_key = key_of(traced, compilation.options, "bundle", sources=compilation.sources)
+        module_key = key_of(
+            traced,
+            compilation.options,
+            "bundle",
+            is_assembled=assemble,
+            sources=compilation.sources,
+        )
         if module_key is None:
-            return compilation.artifact()
+            return compilation.artifact(assemble=assemble)
         artifact = compiled(module_key, lambda: compilation).artifact
         if key is not None:
             entries.link(key, module_key)
         return artifact
 
-    def _key(self, target: Target, check: bool, promised: LaunchClass) -> KernelKey | None:
+    def _key(self, options: Options, promised: LaunchClass, is_assembled: bool) -> KernelKey | None:
         """Return what the artifact depends on; `None` if that is not known before it is traced."""
         try:
             location = self._location
@@ -232,9 +247,10 @@ class CompiledFunction(ABC):
         return KernelKey(
             builds=builds(),
             limits=current(),
-            target=target.name,
-            check=check,
+            target=options.target.name,
+            check=options.check,
             strict=self.strict,
+            is_assembled=is_assembled,
             kernel=kernel,
             python=sys.version,
         )

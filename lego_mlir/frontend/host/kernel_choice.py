@@ -104,10 +104,11 @@ class KernelChoice(HostFunction):
         *,
         check: bool = False,
         sizes: Mapping[str, int] | LaunchClass | None = None,
+        assemble: bool = True,
     ) -> Artifact:
         """Compile the function for launches of some sizes; see `HostFunction.compile`."""
         function, promised = self._chosen(sizes)
-        return function.compile(target, check=check, sizes=promised)
+        return function.compile(target, check=check, sizes=promised, assemble=assemble)
 
     def compilation(
         self,

@@ -155,13 +155,14 @@ class KernelSequence(HostFunction):
         *,
         check: bool = False,
         sizes: Mapping[str, int] | LaunchClass | None = None,
+        assemble: bool = True,
     ) -> Artifact:
         """Compile the kernels for a GPU architecture; see `HostFunction.compile`.
 
         A sequence without kernels has no code: its artifact launches nothing.
         """
         if self.calls:
-            return super().compile(target, check=check, sizes=sizes)
+            return super().compile(target, check=check, sizes=sizes, assemble=assemble)
         arguments = tuple(_unused(name, kind) for name, kind in self._given.items())
         artifact = Artifact(self.name, Target.parse(target).name, arguments, (), "")
         artifact.check()

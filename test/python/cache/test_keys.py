@@ -36,7 +36,7 @@ MODULE = ModuleKey(
     pipelines=(),
     exact_math=False,
 )
-KERNEL = KernelKey(**COMMON, kernel=("function", 1), python="3.11")
+KERNEL = KernelKey(**COMMON, is_assembled=True, kernel=("function", 1), python="3.11")
 
 
 def other(value: Any) -> Any:

@@ -121,6 +121,30 @@ def test_what_is_found_is_what_is_compiled(
     assert len(compiled) == 2
 
 
+@pytest.mark.parametrize("is_cached", [True, False])
+def test_the_simulator_needs_no_machine_code(
+    is_cached: bool, compiled: list[Compilation], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not is_cached:
+        monkeypatch.setenv("LEGO_MLIR_CACHE", "0")
+    kernel, x = scaling(2.0), np.arange(64, dtype=np.float32)
+    kernel(x, y := np.empty_like(x), device="sim")
+    kernel(x, y, device="sim")
+    np.testing.assert_array_equal(y, 2 * x)
+    (compilation,) = compiled
+    assert "cubin" not in vars(compilation)
+    assert kernel.compile(check=True, assemble=False).cubin is None
+    assert kernel.compile(check=True).cubin is not None
+    assert scaling(2.0).compile(check=True).cubin is not None
+    found = scaling(2.0).compile(check=True, assemble=False)
+    assert (found.cubin, found.ptx) == (None, kernel.compile(check=True).ptx)
+
+
+def test_what_the_simulator_counts_is_assembled(compiled: list[Compilation]) -> None:
+    scaling(2.0).run(np.arange(64, dtype=np.float32), device="sim", costs=True)
+    assert "cubin" in vars(compiled[0]), "machine code decides which config a GPU gets"
+
+
 def test_sequences(compiled: list[Compilation]) -> None:
     def make(elements: int) -> KernelSequence:
         return sequence(
