@@ -92,6 +92,8 @@ class Operation:
         ctas: indices in the wave of the CTAs whose shared memory the first stage accesses, in the
             same shape; they must not exit before.
         after: whether earlier operations of its lanes are performed first.
+        is_pending: whether it has not been performed for some lanes.
+        is_unwaited: whether some lanes have not waited for it.
     """
 
     instruction: Instruction
@@ -102,6 +104,19 @@ class Operation:
     signals: Array | None = None
     ctas: Array | None = None
     after: bool = False
+    is_pending: bool = True
+    is_unwaited: bool = True
+
+    def note_performed(self, stage: int, lanes: Array) -> None:
+        """Note that a stage has been performed for these lanes."""
+        self.remaining[stage] = self.remaining[stage] & ~lanes
+        if stage == len(self.stages) - 1:
+            self.is_pending = bool(self.remaining[stage].any())
+
+    def note_waited(self, lanes: Array) -> None:
+        """Note that these lanes have waited for it."""
+        self.unwaited = self.unwaited & ~lanes
+        self.is_unwaited = bool(self.unwaited.any())
 
 
 @dataclass(eq=False, slots=True)
@@ -172,7 +187,7 @@ class Queue:
             self.perform(operation, lanes, stage)
             self.wave.observer.waited(operation, lanes, stage)
             if stage is None:
-                operation.unwaited = operation.unwaited & ~lanes
+                operation.note_waited(lanes)
         self.retire()
 
     def perform(self, operation: Operation, lanes: Array, stage: int | None = None) -> None:
@@ -187,7 +202,7 @@ class Queue:
             for earlier in self.operations[: self.operations.index(operation)]:
                 self._perform(earlier, lanes, stage)
                 if operation.after:
-                    earlier.unwaited = earlier.unwaited & ~lanes
+                    earlier.note_waited(lanes)
         self._perform(operation, lanes, stage)
 
     def _perform(self, operation: Operation, lanes: Array, stage: int | None) -> None:
@@ -197,7 +212,7 @@ class Queue:
             performing = operation.remaining[number] & lanes
             if not performing.any():
                 continue
-            operation.remaining[number] = operation.remaining[number] & ~performing
+            operation.note_performed(number, performing)
             wave.mask = None if performing.all() else performing
             wave.progress += 1
             wave.observer.performed(operation, number, performing)
@@ -210,11 +225,11 @@ class Queue:
             wave.observer.finished(operation)
         if operation.signals is not None:
             # Its threads wait on the mbarrier instead.
-            operation.unwaited = operation.unwaited & ~lanes
+            operation.note_waited(lanes)
 
     def pending(self) -> Iterator[Operation]:
         """Return the operations that are not complete in all their lanes, in order of issue."""
-        return (op for op in self.operations if op.remaining[-1].any())
+        return (op for op in self.operations if op.is_pending)
 
     def _ordered(self) -> list[Operation]:
         """Return the operations, shuffled if the order is random and the kind allows it."""
@@ -225,9 +240,7 @@ class Queue:
 
     def retire(self) -> None:
         """Remove the operations that are complete and waited for."""
-        self.operations = [
-            op for op in self.operations if op.remaining[-1].any() or op.unwaited.any()
-        ]
+        self.operations = [op for op in self.operations if op.is_pending or op.is_unwaited]
 
 
 class Queues:
