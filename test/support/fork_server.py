@@ -17,6 +17,7 @@ all that it started.
 
 from __future__ import annotations
 
+import gc
 import importlib
 import os
 import pkgutil
@@ -224,14 +225,26 @@ def removed(path: Path) -> Iterator[None]:
 
 
 def warm_up() -> None:
-    """Import what legoc imports when it compiles and runs modules, and FileCheck."""
-    for room in ("compiler", "mlir", "runtime", "sim"):
+    """Import what legoc imports when it compiles and runs modules, and FileCheck.
+
+    Each program begins with an MLIR context, whose dialects take as long to load as a small module
+    takes to be compiled. What is there is frozen: a collection of garbage would copy its pages.
+    """
+    for room in ("algebra", "compiler", "mlir", "runtime", "sim"):
         package = importlib.import_module(f"lego_mlir.{room}")
         for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
             if module.name not in OPTIONAL:
                 importlib.import_module(module.name)
-    for name in ("filecheck.main", "lego_mlir.cli", "z3"):
+    for name in ("filecheck.main", "lego_mlir.cli", "numpy.ma", "numpy.random", "z3"):
         importlib.import_module(name)
+    from lego_mlir.mlir import bindings, context
+
+    bindings.transform_interpreter()
+    for module, name in (("memref", "LoadOp"), ("nvgpu", "LdMatrixOp")):
+        getattr(getattr(bindings, module), name)
+    bindings.passmanager.PassManager  # noqa: B018 (loads the module)
+    context.shared_context()
+    gc.freeze()
 
 
 if __name__ == "__main__":
