@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from lego_mlir.diagnostics import LegoError
@@ -104,7 +105,19 @@ def look_up(module: Module, instruction: Instruction) -> tuple[Entry, tuple[str,
     Raises:
         LegoError: no entry has this form; naming the instruction, its location and the ISA section.
     """
-    opcode, *rest = instruction.opcode.split(".")
+    found = _entry_of(instruction.opcode)
+    if found is None:
+        raise _unknown(module, instruction, TABLE.get(instruction.opcode.split(".")[0], []))
+    return found
+
+
+@lru_cache(maxsize=1024)
+def _entry_of(text: str) -> tuple[Entry, tuple[str, ...]] | None:
+    """Return the entry for an opcode with its modifiers, and these in order; None if none has it.
+
+    The table is complete when the first module is decoded.
+    """
+    opcode, *rest = text.split(".")
     modifiers = tuple(rest)
     entries = TABLE.get(opcode, [])
     # Each word as it stands first, so that nothing rearranged hides what is written so.
@@ -115,7 +128,7 @@ def look_up(module: Module, instruction: Instruction) -> tuple[Entry, tuple[str,
         found = entry.arranged(modifiers)
         if found is not None:
             return entry, found
-    raise _unknown(module, instruction, entries)
+    return None
 
 
 def _unknown(module: Module, instruction: Instruction, entries: list[Entry]) -> LegoError:

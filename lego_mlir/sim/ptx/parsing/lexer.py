@@ -5,14 +5,15 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from lego_mlir.diagnostics import LegoError, Location
 
 _TOKEN = re.compile(
     r"""
-      (?P<space>   [ \t\r\f]+ | //[^\n]* )
-    | (?P<newline> \n )
+    [ \t\r\f]*(?:
+      (?P<newline> \n )
+    | (?P<space>   //[^\n]* | (?<=[ \t\r\f])\Z )
     | (?P<comment> /\*.*?\*/ )
     | (?P<string>  "(?:[^"\\\n]|\\.)*" )
     | (?P<float>   0[fF][0-9a-fA-F]{8}\b | 0[dD][0-9a-fA-F]{16}\b
@@ -22,7 +23,7 @@ _TOKEN = re.compile(
                    (?:(?:\.|::)[A-Za-z0-9_$]+)* )
     | (?P<directive> \.[A-Za-z_][A-Za-z0-9_]*(?:::[A-Za-z0-9_]+)* )
     | (?P<punct>   [{}()\[\]<>,;:+\-*/=!~|@&^?%_] )
-    """,
+    )""",
     re.VERBOSE | re.DOTALL,
 )
 
@@ -32,8 +33,7 @@ _MOST_DIGITS = 66
 _UNDEFINED = re.compile(r"\n|//[ \t]*implicit-def:[ \t]*(?P<name>%[A-Za-z0-9_$]+)")
 
 
-@dataclass(frozen=True, slots=True)
-class Token:
+class Token(NamedTuple):
     """A token of the text, with its 1-based line and column.
 
     Its kind is `name`, `directive`, `int`, `float`, `string`, `punct` or `end`.
@@ -54,16 +54,13 @@ def tokens(text: str, file: str) -> list[Token]:
         LegoError: a character that begins no token.
     """
     found: list[Token] = []
-    line, start, at = 1, 0, 0
-    while at < len(text):
-        match = _TOKEN.match(text, at)
-        if match is None:
-            raise LegoError(
-                f"the character {text[at]!r} begins nothing that PTX knows",
-                location=Location(file, line, at - start + 1),
-                source=text,
-            )
-        kind, end = match.lastgroup, match.end()
+    line, start, end = 1, 0, 0
+    for match in _TOKEN.finditer(text):
+        if match.start() != end:
+            break
+        kind = match.lastgroup
+        assert kind is not None
+        at, end = match.span(kind)
         if kind == "newline":
             line, start = line + 1, end
         elif kind == "comment":
@@ -71,16 +68,21 @@ def tokens(text: str, file: str) -> list[Token]:
             if breaks:
                 line, start = line + breaks, text.rindex("\n", at, end) + 1
         elif kind != "space":
-            assert kind is not None
             if kind == "int" and end - at > _MOST_DIGITS:
                 raise LegoError(
                     f"an integer of {end - at} digits does not fit 64 bits (PTX ISA 4.5.1)",
                     location=Location(file, line, at - start + 1),
                     source=text,
                 )
-            found.append(Token(kind, match.group(), line, at - start + 1))
-        at = end
-    found.append(Token("end", "", line, at - start + 1))
+            found.append(Token(kind, match[kind], line, at - start + 1))
+    if end < len(text):
+        end += len(text[end:]) - len(text[end:].lstrip(" \t\r\f"))
+        raise LegoError(
+            f"the character {text[end]!r} begins nothing that PTX knows",
+            location=Location(file, line, end - start + 1),
+            source=text,
+        )
+    found.append(Token("end", "", line, end - start + 1))
     return found
 
 

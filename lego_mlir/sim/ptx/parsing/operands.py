@@ -23,6 +23,9 @@ from lego_mlir.sim.ptx.syntax import (
     Vector,
 )
 
+_ENDS = (",", ";")
+"""What may stand behind an operand of an instruction."""
+
 
 class _Unknown(Exception):
     """An operand form outside the grammar below."""
@@ -57,14 +60,16 @@ class OperandParser:
         return self.stream[min(self.at + 1, len(self.stream) - 1)]
 
     def take(self) -> Token:
-        token = self.token
-        self.at = min(self.at + 1, len(self.stream) - 1)
+        token = self.stream[self.at]
+        if token.kind != "end":
+            self.at += 1
         return token
 
     def accept(self, text: str) -> bool:
-        if self.token.text != text or self.token.kind != "punct":
+        token = self.stream[self.at]
+        if token.text != text or token.kind != "punct":
             return False
-        self.take()
+        self.at += 1
         return True
 
     def expect(self, text: str) -> None:
@@ -99,6 +104,12 @@ class OperandParser:
     def operand(self) -> Operand:
         """Parse one operand; `Unparsed` if its form is unknown."""
         start = self.at
+        first = self.stream[start]
+        if first.kind == "name" and self.stream[start + 1].text in _ENDS:  # most are registers
+            register = self.register_named(first.text)
+            if register is not None and first.text != "WARP_SZ":
+                self.at = start + 1
+                return Register(register, first.column)
         try:
             operand = self._operand()
             if self.token.text not in (",", ";", "}"):
