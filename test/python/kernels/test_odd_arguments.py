@@ -63,6 +63,12 @@ def test_odd_arguments_are_errors_or_right(name: str) -> None:
                 function(**{**good, argument: value}).explain()
 
 
+@pytest.mark.parametrize("name", _GOOD)
+def test_code_with_checks_is_assembled(name: str) -> None:
+    """Tests in the simulator run such code, and see no assembler."""
+    assert getattr(kernels, name)(**_GOOD[name]).compile("sm_90a", check=True).cubin
+
+
 @pytest.mark.parametrize(
     ("name", "arguments", "message"),
     [
