@@ -33,6 +33,13 @@ def inputs_of(options: Any) -> tuple[Source, Options]:
     target = Target.parse(options.target or DEFAULT_TARGET)
     if options.verbose:
         say(f"legoc: target {target.name}", sys.stderr)
+    if options.input.endswith(".py"):
+        raise LegoError(
+            "this is a Python program, and legoc compiles .mlir modules",
+            location=Location(options.input),
+            hint="run it by python: kernel(...) launches a kernel, and "
+            "kernel.compile().save('k.lego') writes a bundle, which legoc runs",
+        )
     file, text = read(options.input)
     how = Options(
         target=target,

@@ -111,7 +111,9 @@ def bind(
         elif shapes and tuple(shapes.get(argument.name, shape)) != shape:
             raise LegoError(
                 f"argument '{argument.name}' has shape {list(shape)}, and "
-                f"{'x'.join(map(str, shapes[argument.name]))} is given for it"
+                f"{'x'.join(map(str, shapes[argument.name]))} is given for it",
+                hint="it is fixed where the module is compiled, in legoc by --set NAME=N; sizes "
+                "are given for tensors whose sizes only the launch knows",
             )
         elif argument.access in READS:
             rng = np.random.default_rng([seed, position])

@@ -11,6 +11,7 @@
 // MISSING: pass an array for 'x', or its shape, which legoc takes as 100x64
 // WRONG: argument 'x' has shape [?, 64], the array has [5, 63]
 // FIXED: argument 'a' has shape [1024, 1024], and 64x64 is given for it
+// FIXED: hint: it is fixed where the module is compiled, in legoc by --set NAME=N
 func.func @double(%x: memref<?x64xf32>, %y: memref<?x64xf32>) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index

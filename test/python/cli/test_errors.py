@@ -331,6 +331,14 @@ def test_an_input_that_is_not_there(legoc: Any, tmp_path: Path) -> None:
     check(legoc(".", "--run"), r"^\.: error: cannot read the input: Is a directory")
 
 
+@pytest.mark.parametrize("options", [[], ["--run"], ["--check-each-step"]])
+def test_a_python_program_is_run_by_python(legoc: Any, tmp_path: Path, options: list[str]) -> None:
+    program = tmp_path / "kernel.py"
+    program.write_text("import lego_mlir as lg\n")
+    answer = legoc(str(program), *options)
+    check(answer, r"kernel.py: error: this is a Python program.*\nhint: run it by python")
+
+
 def test_an_input_that_is_no_text(legoc: Any, tmp_path: Path) -> None:
     (tmp_path / "b.mlir").write_bytes(bytes(range(256)))
     check(legoc("b.mlir"), r"^b.mlir: error: the input is no text\nhint: ")
