@@ -1,8 +1,10 @@
 """How many registers the tiles of a kernel need, and an error where there are not as many.
 
-Between two operations a thread holds the tiles that are still used. What stands for others costs
-nothing: sources, broadcasts, conversions that only rename, and operands of dots that come from
-shared memory, which are read instruction by instruction.
+Where threads wait, for one another or for memory, each holds the tiles that are still used. Between
+pointwise operations, reads of shared memory and stores none is held as a whole: these take turns,
+vector by vector, as LLVM and ptxas schedule them. What stands for others costs nothing: sources,
+broadcasts, conversions that only rename, and operands of dots that come from shared memory, which
+are read instruction by instruction.
 """
 
 from __future__ import annotations
@@ -21,11 +23,12 @@ from lego_mlir.hardware.limits import (
 )
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
+from lego_mlir.mlir.dialect import pipeline_operations as pipelines
 from lego_mlir.mlir.dialect import tile_operations as tiles
 from lego_mlir.mlir.tile_ir.dots import is_warpgroup_dot, matrix_instructions
 from lego_mlir.mlir.tile_ir.kernels import TileKernel
 from lego_mlir.mlir.tile_ir.layout_rules import element_bits
-from lego_mlir.mlir.tile_ir.operations import is_source
+from lego_mlir.mlir.tile_ir.operations import is_pointwise, is_source
 from lego_mlir.mlir.tile_ir.types import (
     bytes_of,
     element_of,
@@ -41,6 +44,7 @@ _OTHER_REGISTERS = 24
 """Registers of a thread that an error's proposals leave for addresses and intermediate values."""
 
 _VIEWS = (tiles.BROADCAST, tiles.TRANSPOSE, tiles.RESHAPE, tiles.RESTRICT, tiles.SPLIT)
+_TAKING_TURNS = (*_VIEWS, tiles.EXTRACT_SLICE, dialect.STORE, pipelines.RELEASE)
 _LOOPS = ("scf.for", "scf.while")
 
 
@@ -174,7 +178,7 @@ class _Liveness:
         """Return the tiles that are held before a block, of those that are held behind it."""
         noted: frozenset[int] | None = None
         for op, results, used, blocks, is_loop in self._steps_of(block):
-            if held is not noted:  # most operations have no tiles
+            if held is not noted and not _is_interleaved(op):
                 self._note(op, held)
                 noted = held
             held = self._without(held, results)
@@ -241,6 +245,12 @@ class _Liveness:
             return False
         is_renaming = op.name == tiles.CONVERT and _road(op, self._kernel) is Road.NONE
         return is_renaming or op.name in _VIEWS
+
+
+def _is_interleaved(op: Any) -> bool:
+    """Return whether an operation may take turns with those around it, vector by vector."""
+    is_read = op.name == tiles.CONVERT and is_shared_tile(op.operands[0])
+    return is_read or op.name in _TAKING_TURNS or is_pointwise(op) or is_source(op)
 
 
 def _is_staged(tile: Any) -> bool:

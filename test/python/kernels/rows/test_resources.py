@@ -48,6 +48,13 @@ def test_gradients_of_norms_do_not_spill(make: Any, columns: int, dtype: str) ->
     check(make(ROWS, columns, dtype))
 
 
+@pytest.mark.parametrize("columns", [16384, 32768])
+def test_gradients_with_wide_weights_spill_few_registers(columns: int) -> None:
+    kernel = layernorm_backward(ROWS, columns, "bf16", weight="f32")
+    for resources in kernel.compilation(Options(target=Target.parse("sm_90a"))).cubin.resources:
+        assert resources.spill_store_bytes <= 24
+
+
 @pytest.mark.parametrize("columns", [100000, 131072, 200000, 262144])
 @pytest.mark.parametrize("make", [rmsnorm_backward, layernorm_backward])
 def test_gradients_of_norms_hold_the_longest_rows(make: Any, columns: int) -> None:

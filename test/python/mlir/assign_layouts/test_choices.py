@@ -299,6 +299,26 @@ def test_a_tile_that_does_not_fit_the_registers_is_refused() -> None:
     assert error.value.location is not None
 
 
+def test_pointwise_operations_take_turns_and_hold_no_tiles_between_them() -> None:
+    kind, shape = "tensor<128x128xf32>", (128, 128)
+    buffer = memref("f32", shape)
+    body = load("v", "x", buffer, kind, ZEROS)
+    chain = f"      %w = arith.addf %v, %v : {kind}\n      %u = arith.mulf %w, %v : {kind}\n"
+    arguments = {"x": ("f32", shape), "y": ("f32", shape)}
+    Placed(tile_module(arguments, body + chain + store("u", "y", buffer, kind, ZEROS), warps=4))
+    waits = chain + REDUCE.format("m", "u", kind, "tensor<128x1xf32>", "add", 1)
+    behind = (
+        f'      %n = "lego.broadcast"(%m) : (tensor<128x1xf32>) -> {kind}\n'
+        f"      %p = arith.mulf %u, %w : {kind}\n      %s = arith.subf %p, %n : {kind}\n"
+    )
+    with pytest.raises(LegoError, match=r"after 'lego\.reduce' each thread holds 288"):
+        Placed(
+            tile_module(
+                arguments, body + waits + behind + store("s", "y", buffer, kind, ZEROS), warps=4
+            )
+        )
+
+
 def test_an_error_names_how_many_warps_would_do() -> None:
     with pytest.raises(LegoError) as error:
         Placed(large("256x128", 2))
