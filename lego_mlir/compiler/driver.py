@@ -19,6 +19,7 @@ from functools import cached_property, partial
 from typing import Any
 
 from lego_mlir.artifact import Artifact
+from lego_mlir.collection import collected_later
 from lego_mlir.compiler import launches, schedules
 from lego_mlir.compiler.backend import child_process, codegen
 from lego_mlir.compiler.backend.assembly import Cubin
@@ -152,6 +153,7 @@ class Compilation:
 
     @cached_property
     @nested_errors("placed")
+    @collected_later()
     def placed(self) -> Any:
         """The module whose tiles all have layouts, after the schedule's steps on them."""
         module = self._clone(self._parsed)
@@ -187,6 +189,7 @@ class Compilation:
     @cached_property
     @nested_errors("index")
     @timed("index")
+    @collected_later()
     def index(self) -> Any:
         """The module with all lego operations lowered, after the schedule's steps before that."""
         module = self._clone(self.placed)
@@ -213,6 +216,7 @@ class Compilation:
     @cached_property
     @nested_errors("scheduled")
     @timed("scheduled")
+    @collected_later()
     def scheduled(self) -> Any:
         """The module after the schedule."""
         if not self.has_schedule:
@@ -229,6 +233,7 @@ class Compilation:
     @cached_property
     @nested_errors("nvvm")
     @timed("nvvm")
+    @collected_later()
     def nvvm(self) -> Any:
         """The module with one gpu.module in the nvvm and llvm dialects."""
         module = self._clone(self.scheduled)

@@ -14,6 +14,7 @@ from lego_mlir.artifact import Artifact
 from lego_mlir.cache import entries
 from lego_mlir.cache.builds import builds
 from lego_mlir.cache.keys import KernelKey
+from lego_mlir.collection import collected_later
 from lego_mlir.compiler.cached import compiled, key_of
 from lego_mlir.compiler.options import Options
 from lego_mlir.compiler.stages import DEFAULT_TARGET
@@ -296,6 +297,7 @@ class CompiledFunction(ABC):
         file = self._location.file
         return Source(relative_name(file), source_text(file))
 
+    @collected_later()
     def _trace(self, promised: LaunchClass) -> Any:
         """Trace the kernels and return their module.
 

@@ -109,14 +109,15 @@ _SUMS: dict[tuple[int, bool], tuple[_Stream, ...]] = {
     ),
     (2, False): (
         _Stream(65536, 128, warps=8),
-        _Stream(16384, 128, 2, warps=8),
-        _Stream(8192, 128, warps=4, per_sm=2),
+        _Stream(32768, 128, 2, warps=8),
+        _Stream(16384, 128, 8, warps=8),
+        _Stream(8192, 128, 8, warps=4, per_sm=2),
     ),
     (2, True): (
         _Stream(524288, 256, warps=8, stages=2, per_sm=1, refilled=True),
         _Stream(262144, stages=2, refilled=True),
         _Stream(131072, masked=True),
-        _Stream(65536, 128, warps=8, per_sm=1),
+        _Stream(65536, 128, 8, 8, per_sm=1),
         _Stream(16384, 64, 4, 8, per_sm=2),
     ),
 }

@@ -312,7 +312,7 @@ def test_ctas_that_have_long_rows(kernel: Any, dtype: str, columns: int, shown: 
         (layernorm_backward, "bf16", 4096, "1 row a CTA, in registers, 132 persistent CTAs"),
         (layernorm_backward, "bf16", 65536, "8 pieces of 8192 columns, 3 stages"),
         (layernorm_backward, "f32", 8192, "of 2 CTAs, in 1 piece of 8192 columns, 3 stages"),
-        (layernorm_backward, "f32", 32768, "of 4 CTAs, in 8 pieces of 4096 columns, 3 stages"),
+        (layernorm_backward, "f32", 32768, "of 4 CTAs, in 1 piece of 32768 columns, 3 stages"),
     ],
 )
 def test_rows_whose_columns_are_added_up(kernel: Any, dtype: str, columns: int, shown: str) -> None:
