@@ -40,6 +40,8 @@ def operations_in(op: Any, closed: Collection[str] = ()) -> Iterator[Any]:
         op: the operation.
         closed: names of operations whose regions are skipped.
     """
+    if not len(op.regions):
+        return iter(())
     found: list[Any] = []
     append, advance, skip = found.append, ir.WalkResult.ADVANCE, ir.WalkResult.SKIP
 

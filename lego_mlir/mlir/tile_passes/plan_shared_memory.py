@@ -187,15 +187,17 @@ def offsets_of(
         certain: bytes that cost nothing however many registers there are.
     """
     shared = assign_offsets(lifetimes)
-    least = _end(lifetimes, shared)
-    at_least = max(least, certain)
+    at_least = max(_end(lifetimes, shared), certain)
     most: int | None = None
     by_size = sorted(range(len(lifetimes)), key=lambda k: lifetimes[k].size, reverse=True)
+    last = max(b.last_use for b in lifetimes)
+    alone = [replace(b, first_use=0, last_use=last) for b in lifetimes]
     for sharing in range(len(lifetimes)):
+        if sharing and alone[by_size[sharing - 1]] == lifetimes[by_size[sharing - 1]]:
+            continue  # it shares no bytes anyway: nothing has changed
         separate = list(lifetimes)
-        last = max(b.last_use for b in lifetimes)
         for k in by_size[sharing:]:
-            separate[k] = replace(separate[k], first_use=0, last_use=last)
+            separate[k] = alone[k]
         offsets = assign_offsets(separate)
         end = _end(separate, offsets)
         if end > at_least and most is None:

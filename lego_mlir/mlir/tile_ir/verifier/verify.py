@@ -111,10 +111,12 @@ def _verify(
             hint="barriers are placed automatically, and lego.iota is the index of each element",
         )
     operands, results = _shaped(op.operands), _shaped(op.results)
-    inside = _shaped(x for region in op.regions for b in region.blocks for x in b.arguments)
-    defined = results + inside
+    inside: _Typed = []
+    if len(op.regions):
+        inside = _shaped(x for region in op.regions for b in region.blocks for x in b.arguments)
+    defined = [*results, *inside]
     made.update(value for value, kind in defined if not isinstance(kind, ir.MemRefType))
-    kinds = [kind for _, kind in operands + defined]
+    kinds = [kind for _, kind in (*operands, *defined)]
     is_access = name in (dialect.LOAD, dialect.STORE)  # of an element, too
     if is_access or any(not isinstance(kind, ir.MemRefType) for kind in kinds):
         checked = Checked(op, kernel.layouts, kernel.source)
@@ -138,8 +140,8 @@ def _verify(
 
 def _shaped(values: Iterable[Any]) -> list[tuple[Any, Any]]:
     """Return those of the values that are tensors, vectors or memrefs, with their types."""
-    typed = ((x, x.type) for x in values)
-    return [(x, kind) for x, kind in typed if isinstance(kind, ir.ShapedType)]
+    shaped = ir.ShapedType
+    return [(x, kind) for x in values if isinstance(kind := x.type, shaped)]
 
 
 def _check_restrict(kernel: TileKernel, op: Any) -> None:

@@ -87,6 +87,17 @@ class CopyGroups:
         self.barriers = {wait: self._barrier(wait) for wait in waits}
         self.commits = {op for ring in self._groups for op in _commits(ring)}
 
+    def end_of_tile(self, commit: Any) -> Any:
+        """Return the operation before which the group of a tile ends, if it is one of cp.async.
+
+        It stands behind a branch without another way, which copies the tile if there is one.
+        """
+        around = commit.parent.operation
+        is_branch = around.name == _BRANCH and not any(
+            len(block.operations) > 1 for block in around.regions[1].blocks
+        )
+        return self._order.next(around if is_branch else commit)
+
     def _barrier(self, wait: Any) -> Barrier:
         """Return what a wait becomes, and those right behind it."""
         together = self._together(wait)
@@ -207,18 +218,6 @@ class CopyGroups:
             found = self._barriers_before[op]
         self._barriers_before |= dict.fromkeys(passed, found)
         return found
-
-
-def end_of_tile(commit: Any) -> Any:
-    """Return the operation before which the group of a tile ends, if it is one of cp.async.
-
-    It stands behind a branch without another way, which copies the tile if there is one.
-    """
-    around = commit.parent.operation
-    is_branch = around.name == _BRANCH and not any(
-        len(block.operations) > 1 for block in around.regions[1].blocks
-    )
-    return _Order().next(around if is_branch else commit)
 
 
 def _walked(kernel: TileKernel, block: Any, rings: set[Any]) -> Iterator[RingNumbers]:

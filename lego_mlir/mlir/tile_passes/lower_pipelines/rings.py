@@ -50,7 +50,7 @@ from lego_mlir.mlir.tile_ir.kernels import TileKernel
 from lego_mlir.mlir.tile_ir.roles import Role, role_of
 from lego_mlir.mlir.tile_ir.types import is_shared_tile
 from lego_mlir.mlir.tile_passes.lower_pipelines.addresses import by_rank
-from lego_mlir.mlir.tile_passes.lower_pipelines.copy_groups import CopyGroups, end_of_tile
+from lego_mlir.mlir.tile_passes.lower_pipelines.copy_groups import CopyGroups
 from lego_mlir.mlir.tile_passes.lower_pipelines.mbarriers import (
     StageBarriers,
     arrive_by_warps,
@@ -173,7 +173,7 @@ class _Lowering:
             case pipelines.ACQUIRE if op in self._groups.acquires:
                 ir.Operation.create("gpu.barrier")
             case pipelines.COMMIT if op in self._groups.commits:
-                with ir.InsertionPoint(end_of_tile(op)):
+                with ir.InsertionPoint(self._groups.end_of_tile(op)):
                     nvvm.commit_copies()
             case pipelines.WAIT if (barrier := self._groups.barriers.get(op)) is not None:
                 if barrier.pending is not None:
