@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import Generic, TypeVar
 
 from lego_mlir.kernels.permute.accesses import Accesses
 
+Tile = tuple[int, ...]
 Config = TypeVar("Config")
 
 
@@ -24,6 +26,35 @@ class Candidate(Generic[Config]):
     least: float
     order: tuple[object, ...]
     work_out: Callable[[], tuple[Config, Accesses]]
+
+
+def of_tiles(
+    tiles: Iterable[Tile],
+    configs_of: Callable[[Tile], Iterable[Config]],
+    count: Callable[..., Accesses],
+    work_out: Callable[[Config], tuple[Config, Accesses]],
+    most: int,
+) -> list[Candidate[Config]]:
+    """Return the configs of tiles as candidates, in the order of the tiles.
+
+    Args:
+        tiles: the best ones first.
+        configs_of: returns the configs of a tile.
+        count: returns what a config accesses, with `at_least` the least that it may access.
+        work_out: as of a candidate, of its config.
+        most: so many tiles are looked at, of those that have configs.
+    """
+    found: list[Candidate[Config]] = []
+    looked_at = 0
+    for tile in tiles:
+        configs = list(configs_of(tile))
+        for number, config in enumerate(configs):
+            least = count(config, at_least=True).cycles
+            found.append(Candidate(least, (tile, number), partial(work_out, config)))
+        looked_at += bool(configs)
+        if looked_at == most:
+            break
+    return found
 
 
 def ranked(candidates: Iterable[Candidate[Config]]) -> list[tuple[Config, Accesses]]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import product
-from math import gcd, prod
+from math import prod
 from typing import Any
 
 from lego_mlir.hardware.limits import (
@@ -19,20 +19,16 @@ from lego_mlir.hardware.limits import (
 from lego_mlir.kernels.permute.accesses import OF_GATHERS, Accesses
 from lego_mlir.kernels.permute.by_gathers.config import GatherConfig, pitches_of, sides_of, walks_of
 from lego_mlir.kernels.permute.by_gathers.costs import count_gathers, take_wavefronts
-from lego_mlir.kernels.permute.by_words.heuristic import ranked_tiles
-from lego_mlir.kernels.permute.candidates import Candidate, ranked
-from lego_mlir.kernels.permute.problem import PermuteProblem, count_tiles
+from lego_mlir.kernels.permute.by_words.heuristic import ranked_tiles, to_sectors
+from lego_mlir.kernels.permute.candidates import Candidate, of_tiles, ranked
+from lego_mlir.kernels.permute.problem import PermuteProblem
 from lego_mlir.kernels.permute.run_heuristic import tiles_of_runs
-from lego_mlir.kernels.permute.runs import Side
 
 _TILES = 4
 """So many tiles are looked at in full, of those that store whole sectors and of the others."""
 
 _TILE_BYTES, _CTAS = 73728, 792
 """The most bytes of a tile, and the CTAs that there are at least, where they have 1 KiB."""
-
-_REREAD = 2.0
-"""Tiles that store whole sectors overlap by less than what they are apart, times this less 1."""
 
 _THREADS = (256, 512)
 """The numbers of threads."""
@@ -67,25 +63,25 @@ def gather_candidates(
     classes = [(1, set(tiles))]
     if max_bytes == MAX_ACCESS_BYTES:
         sector = SECTOR_BYTES // unit_bytes
-        overlapping = {t for tile in tiles for t in _to_sectors(problem, tile, sector, most)}
-        classes.append((sector, overlapping))
+        overlapping = partial(to_sectors, problem, sector=sector, most=most, is_any=True)
+        classes.append((sector, {t for tile in tiles for t in overlapping(tile)}))
 
     def work_out(config: GatherConfig) -> tuple[GatherConfig, Accesses]:
         found = _without_conflicts(problem, config)
         return found, count_gathers(problem, found)
 
-    found = []
-    for sector, each in classes:
-        looked_at = 0
-        for tile in ranked_tiles(problem, each, sector, unit_bytes, _threads, OF_GATHERS):
-            configs = list(_rough_configs(problem, tile, unit, unit_bytes, max_bytes, sector))
-            for config in configs:
-                least = count_gathers(problem, config, at_least=True).cycles
-                order = (tile, config.threads, config.word, config.sector)
-                found.append(Candidate(least, order, partial(work_out, config)))
-            looked_at += bool(configs)
-            if looked_at == _TILES:
-                break
+    found: list[Candidate[GatherConfig]] = []
+    for units, each in classes:
+        in_order = ranked_tiles(problem, each, units, unit_bytes, _threads, OF_GATHERS)
+        configs = partial(
+            _rough_configs,
+            problem,
+            unit=unit,
+            unit_bytes=unit_bytes,
+            max_bytes=max_bytes,
+            sector=units,
+        )
+        found += of_tiles(in_order, configs, partial(count_gathers, problem), work_out, _TILES)
     return found
 
 
@@ -145,28 +141,6 @@ def _rough_configs(
         config = GatherConfig(tile, threads, unit, unit_bytes, chunk, word, pitches, sector=sector)
         if walks_of(problem, config) is not None:
             yield config
-
-
-def _to_sectors(
-    problem: PermuteProblem, tile: tuple[int, ...], sector: int, most: int
-) -> Iterator[tuple[int, ...]]:
-    """Yield tiles like one that store whole sectors of the output's rows.
-
-    Args:
-        problem: the permutation of units.
-        tile: one that stores its own runs.
-        sector: units of a sector.
-        most: units of a tile.
-    """
-    target = Side.of(problem, tile, is_source=False)
-    first, inner = target.run[0], prod(tile[k] for k in target.run[1:])
-    overlap, grain = count_tiles(sector - 1, inner), sector // gcd(sector, inner)
-    whole = {count_tiles(tile[first], grain) * grain, (tile[first] - overlap) // grain * grain}
-    for advance in {tile[first], tile[first] - overlap, *whole}:
-        size = advance + overlap
-        found = (*tile[:first], size, *tile[first + 1 :])
-        if size < min(problem.modes[first].size, _REREAD * advance) and prod(found) <= most:
-            yield found
 
 
 def _without_conflicts(problem: PermuteProblem, config: GatherConfig) -> GatherConfig:

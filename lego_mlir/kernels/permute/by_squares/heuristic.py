@@ -20,7 +20,7 @@ from lego_mlir.kernels.permute.by_squares.config import (
 from lego_mlir.kernels.permute.by_squares.costs import count_squares
 from lego_mlir.kernels.permute.by_words.config import is_grouped
 from lego_mlir.kernels.permute.by_words.heuristic import ranked_tiles, to_sectors
-from lego_mlir.kernels.permute.candidates import Candidate, ranked
+from lego_mlir.kernels.permute.candidates import Candidate, of_tiles, ranked
 from lego_mlir.kernels.permute.problem import PermuteProblem, count_tiles
 from lego_mlir.kernels.permute.run_heuristic import tiles_of_runs
 
@@ -72,18 +72,13 @@ def square_candidates(
     def work_out(config: SquareConfig) -> tuple[SquareConfig, Accesses]:
         return config, count_squares(problem, config)
 
-    found = []
-    for of_tiles, each in classes:
-        looked_at = 0
-        for tile in ranked_tiles(problem, each, of_tiles, unit_bytes, _threads, OF_SQUARES):
-            configs = list(configs_of(problem, tile, unit, unit_bytes, of_tiles, group))
-            for config in configs:
-                least = count_squares(problem, config, at_least=True).cycles
-                order = (tile, config.threads, config.sector, config.group)
-                found.append(Candidate(least, order, partial(work_out, config)))
-            looked_at += bool(configs)
-            if looked_at == _TILES:
-                break
+    found: list[Candidate[SquareConfig]] = []
+    for units, each in classes:
+        in_order = ranked_tiles(problem, each, units, unit_bytes, _threads, OF_SQUARES)
+        configs = partial(
+            configs_of, problem, unit=unit, unit_bytes=unit_bytes, sector=units, group=group
+        )
+        found += of_tiles(in_order, configs, partial(count_squares, problem), work_out, _TILES)
     return found
 
 

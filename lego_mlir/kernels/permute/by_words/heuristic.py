@@ -143,22 +143,31 @@ def _candidates(
 
 
 def to_sectors(
-    problem: PermuteProblem, tile: tuple[int, ...], sector: int, most: int
+    problem: PermuteProblem,
+    tile: tuple[int, ...],
+    sector: int,
+    most: int,
+    *,
+    is_any: bool = False,
 ) -> Iterator[tuple[int, ...]]:
-    """Yield tiles like one that store whole sectors of the output's rows; none of a copy.
+    """Yield tiles like one that store whole sectors of the output's rows.
 
     Args:
         problem: the permutation of units.
         tile: one that stores its own runs.
         sector: units of a sector.
         most: units of a tile.
+        is_any: whether there are also tiles that are apart by parts of sectors, and such whose
+            runs of both memories have their slowest mode in common, as threads may gather them.
     """
     target = Side.of(problem, tile, is_source=False)
     first, inner = target.run[0], prod(tile[k] for k in target.run[1:])
-    if first == Side.of(problem, tile, is_source=True).run[0]:
+    if first == Side.of(problem, tile, is_source=True).run[0] and not is_any:
         return
     overlap, grain = -(-(sector - 1) // inner), sector // gcd(sector, inner)
-    for advance in {-(-tile[first] // grain) * grain, (tile[first] - overlap) // grain * grain}:
+    near = {tile[first], tile[first] - overlap} if is_any else set()
+    whole = {-(-tile[first] // grain) * grain, (tile[first] - overlap) // grain * grain}
+    for advance in near | whole:
         size = advance + overlap
         found = (*tile[:first], size, *tile[first + 1 :])
         if size < min(problem.modes[first].size, _REREAD * advance) and prod(found) <= most:
