@@ -47,6 +47,7 @@ from lego_mlir.kernels.rows.bodies.rows import (
     rows_in_pieces,
     whole_rows,
 )
+from lego_mlir.kernels.rows.bodies.runs import sums_of_runs
 from lego_mlir.kernels.rows.bodies.shifted import WARPS as SHIFT_WARPS
 from lego_mlir.kernels.rows.bodies.shifted import (
     copies_of,
@@ -289,7 +290,7 @@ def _with_column_sums(
         trace = streamed_rows if adding.stages else persistent_rows
         trace(problem, adding, tensors, finishes=is_together)
 
-    partial = adding.ctas, problem.size
+    partial, before = sums_of_runs(problem, adding)
     arguments = _arguments(problem, dict.fromkeys(sums, TensorType("f32", OrderBy(Row(*partial)))))
     grid = problem.grid(
         lambda _, columns: (adding.ctas, 1 if is_together else ceildiv(columns, adding.columns))
@@ -298,7 +299,10 @@ def _with_column_sums(
     how = config.describe(problem.longest) if is_together else how
     # Loads by inline PTX, which rows in registers would have, keep the order of the program.
     is_copied = adding.stages > 0 and adding.elements(problem.longest) > 0
-    shared = _of_config(options, adding)._replace(eviction="last" if is_copied else None)
+    shared = _of_config(options, adding)._replace(
+        eviction="last" if is_copied else None,
+        contract=options.contract or problem.is_in_words,  # which waits for arithmetic
+    )
     kernels = [_made(body, f"{problem.name}_sums", grid, adding.warps, arguments, how, shared)]
     if not is_together:  # last, for its output may be an input of the sums
         kernels.append(_row_kernel(problem, config, f"{problem.name}_rows", options))
@@ -309,18 +313,14 @@ def _with_column_sums(
     each = len(sums) if across * len(sums) <= SMS else 1
 
     def total(**tensors: Any) -> None:
-        if each > 1:
-            add_partial_sums(tensors, totals, block_id("y"))
-            return
-        for name, partial in totals.items():
-            add_partial_sums(tensors, {name: partial})
+        for some in [totals] if each > 1 else [{n: sums} for n, sums in totals.items()]:
+            add_partial_sums(tensors, some, block_id("y") if each > 1 else 0, before)
 
     kinds = {n: problem.tensor(n) for n in sums} | {totals[n]: arguments[n] for n in sums}
     how = f"a CTA adds up {PARTIAL_COLUMNS} columns of the sums of others; {_SUM_WARPS} warps"
-    name = f"{problem.name}_total"
     first = next(iter(sums))
     at = taking([first], lambda types: (ceildiv(types[first].shape[0], PARTIAL_COLUMNS), each))
-    last = _made(total, name, at, _SUM_WARPS, kinds, how, options)
+    last = _made(total, f"{problem.name}_total", at, _SUM_WARPS, kinds, how, options)
     spaces = dict.fromkeys(sums, Workspace("f32", partial))
     return _in_sequence(problem, kernels, options, spaces, [last])
 

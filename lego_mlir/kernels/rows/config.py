@@ -129,6 +129,14 @@ class RowsConfig:
         """
         return self.ctas % starts == 0 or (rows is not None and rows <= self.ctas)
 
+    def has_runs(self, problem: RowsProblem) -> bool:
+        """Return whether persistent CTAs have runs of rows that begin at one place of a vector.
+
+        Otherwise their rows are as many apart as there are CTAs.
+        """
+        is_apart = self.stages > 0 and not self.has_fixed_starts(problem.rows, problem.starts)
+        return is_apart and problem.is_in_words and bool(problem.column_sums)
+
     def elements(self, columns: int) -> int:
         """Return how many columns each thread has of a row in pieces; 0 if not equally many."""
         threads = self.cluster * self.threads
@@ -152,6 +160,16 @@ class RowsConfig:
         places = Row(*ctas, self.warps, WARP_THREADS, pieces * vector)
         vectors = RegP(self.shape, [*order, piece + 1, piece, piece + 2])
         return OrderBy(places).OrderBy(vectors).GroupBy(self.shape)
+
+    @property
+    def layout_by_element(self) -> Layout:
+        """The layout of a piece in which the lanes of a warp have neighbouring elements."""
+        *ctas, pieces, _, vector = self.shape
+        shape = *ctas, pieces * vector, self.threads
+        *order, last = range(len(shape))
+        order.insert(len(order) - 1, last)
+        places = Row(*ctas, self.warps, WARP_THREADS, pieces * vector)
+        return OrderBy(places).OrderBy(RegP(shape, order)).GroupBy(self.shape)
 
     def describe(self, columns: int, *, is_elementwise: bool = False) -> str:
         """Return a line for `explain`."""
@@ -207,11 +225,4 @@ def check_config(problem: RowsProblem, chosen: RowsConfig) -> None:
             f"{problem.name}: the tile of a CTA has no columns; it has rows={chosen.rows}, and "
             f"piece={chosen.piece} vectors for each of {chosen.threads} threads",
             hint="RowsConfig(rows=1, warps=4, piece=2, vector=4)",
-        )
-    is_apart = chosen.stages > 0 and not chosen.has_fixed_starts(problem.rows, problem.starts)
-    if problem.column_sums and problem.is_in_words and is_apart:
-        raise LegoError(
-            f"{problem.name}: rows begin at {problem.starts} places of a vector, and each CTA adds "
-            f"up rows that begin at one; the config has ctas={chosen.ctas}",
-            hint=f"a multiple of {problem.starts}, such as ctas={128 // chosen.cluster}",
         )

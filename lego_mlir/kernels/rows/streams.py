@@ -226,6 +226,10 @@ _SHARED_BYTES = 208 << 10
 _AT_ONCE = {1: 132, 2: 66, 4: 30, 8: 15, 16: 7}
 """The clusters of so many CTAs, of 16 warps, that an H200 runs at once."""
 
+_MOST_APART = 7 / 8
+"""The part of these that have rows as far apart as they are many, if it is more; else all have runs
+of rows."""
+
 _SM_WARPS = 16
 
 _WASTE = 12
@@ -303,21 +307,18 @@ def _config(
             reason=f"{held} bytes a thread",
         )
     columns = -(-longest // (piece * vectors)) * piece * vectors // cluster
-    # All rows of a CTA begin at the same place of a vector, so that copies of columns stay there.
-    unit = problem.starts if problem.is_in_words and problem.loaded_by_column else 1
     stage = columns * sum(a.bytes for a in inputs)
     most = stream.per_sm or _SM_WARPS // warps
     per_sm = min(most, _SHARED_BYTES // (stage if stream.refilled else stages * stage))
     if cluster > MAX_CLUSTER_CTAS or per_sm < (most if problem.is_in_words else 1):
         return None
-    ctas = per_sm * _AT_ONCE[cluster] // unit * unit
     return RowsConfig(
         1,
         warps,
         piece,
         problem.vector,
         cluster=cluster,
-        ctas=min(ctas, problem.many_rows),
+        ctas=min(_count_ctas(problem, per_sm * _AT_ONCE[cluster]), problem.many_rows),
         stages=stages,
         masked=stream.masked,
         ring_bytes=_SHARED_BYTES // per_sm if stream.refilled else 0,
@@ -325,6 +326,17 @@ def _config(
         ctas_per_sm=stream.per_sm or 1,
         reason=f"{held} bytes a thread",
     )
+
+
+def _count_ctas(problem: RowsProblem, most: int) -> int:
+    """Return how many persistent CTAs, or clusters, there are, if so many run at once.
+
+    All rows of a CTA begin at the same place of a vector, so that copies of columns stay there. If
+    too few CTAs have that, those that add up columns have runs of such rows instead.
+    """
+    unit = problem.starts if problem.is_in_words and problem.loaded_by_column else 1
+    apart = most // unit * unit
+    return most if problem.column_sums and apart < _MOST_APART * most else apart
 
 
 def _is_too_long(longest: int, columns: int, vectors: int) -> bool:

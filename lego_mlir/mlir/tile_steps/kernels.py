@@ -55,6 +55,12 @@ def operations_of(block: Any) -> list[Any]:
     return [op.operation for op in block.operations]
 
 
+def has_loops(loop: Any) -> bool:
+    """Return whether there are loops in the body of a loop."""
+    (block,) = loop.regions[0].blocks
+    return any(op.name == _LOOP for op in operations_of(block))
+
+
 def following(op: Any) -> Any:
     """Return the operation after one in its block."""
     listed = operations_of(op.block)

@@ -12,6 +12,7 @@ from lego_mlir.index import minimum
 from lego_mlir.kernels.rows import problem as words
 from lego_mlir.kernels.rows.bodies.piece import Piece, as_dtype
 from lego_mlir.kernels.rows.bodies.rows import finish_pieces, finish_whole
+from lego_mlir.kernels.rows.bodies.runs import Run, runs_of_cta
 from lego_mlir.kernels.rows.config import RowsConfig
 from lego_mlir.kernels.rows.problem import Function, RowsProblem
 
@@ -105,15 +106,27 @@ def streamed_rows(
     masked. Otherwise each CTA has the iterations of its own rows, which need no masks.
 
     What belongs to columns stays in registers, if all rows of a CTA begin at the same place of a
-    vector.
+    vector. Where columns are added up, they do; if need be, a CTA has several runs of such rows.
     """
     first, rows = lg.block_id("x"), tensors[problem.loaded_elementwise[0]].shape[0]
+    if config.has_runs(problem):
+        for run in runs_of_cta(first, rows, problem.starts, config.ctas):
+            _stream(problem, config, tensors, run)
+        return
+    some = rows if config.masked else rows - first
+    run = Run(first, config.ctas, lambda: ceildiv(some, config.ctas), first)
+    _stream(problem, config, tensors, run)
+
+
+def _stream(problem: RowsProblem, config: RowsConfig, tensors: Mapping[str, Any], run: Run) -> None:
+    """Trace the loop of a CTA, or cluster, over a run of rows, and store their sums."""
+    rows = tensors[problem.loaded_elementwise[0]].shape[0]
     functions, count = problem.column_sums, config.count(problem.longest_in_words)
     ahead = [n for n in problem.loaded_by_row if problem.arguments[n].per == words.ROW]
     is_ragged = config.masked and (problem.rows is None or problem.rows % config.ctas > 0)
 
     def row_of(iteration: Any) -> Any:
-        return iteration * config.ctas + first
+        return iteration * run.step + run.first
 
     def there(row: Any) -> Any:
         """Return a row of the loop, which there is; a number of rows at run time masks it, too."""
@@ -125,9 +138,10 @@ def streamed_rows(
             for k in range(count)
         ]
 
+    has_runs = config.has_runs(problem)
     fixed: list[dict[str, Any]] = [{} for _ in range(count)]
-    if config.has_fixed_starts(problem.rows, problem.starts):
-        for piece, own in zip(pieces_of(first, {}), fixed, strict=True):
+    if has_runs or config.has_fixed_starts(problem.rows, problem.starts):
+        for piece, own in zip(pieces_of(run.first, {}), fixed, strict=True):
             own.update((name, piece.value(name)) for name in problem.loaded_by_column)
 
     def fetch(iteration: Any) -> tuple[Any, ...]:
@@ -155,14 +169,16 @@ def streamed_rows(
     zero: Any = lg.zeros(config.shape, "f32")
     zero = lg.convert(lg.fill(zero, 0.0), config.layout)
     start = [*fetch(0), *[zero] * (count * len(functions))]
-    trips = ceildiv(rows if config.masked else rows - first, config.ctas)
     if not start:
-        for iteration in lg.loop(trips):
+        for iteration in lg.loop(run.trips()):
             step(iteration)
         return
-    totals = iter(lg.fold(trips, tuple(start))(step)[len(ahead) :])
-    for piece in pieces_of(first, {}):
+    totals = iter(lg.fold(run.trips(), tuple(start))(step)[len(ahead) :])
+    for piece in pieces_of(run.first, {}):
         sums: dict[str, Any] = {name: lg.fill(next(totals), 0.0) for name in functions}
+        if has_runs:
+            piece.store_shifted_sums(sums, run.number, config.layout_by_element)
+            continue
         if problem.is_in_words:  # else the compiler chooses, between rounds of loads and stores
             sums = {name: lg.convert(tile, config.layout) for name, tile in sums.items()}
         piece.store_sums(sums)
@@ -176,24 +192,29 @@ def _added_to(before: Any, piece: Piece, function: Function, rows: Any | None) -
     return before + lg.fill(new, 0.0)
 
 
-def add_partial_sums(tensors: Mapping[str, Any], sums: Mapping[str, str], which: Any = 0) -> None:
+def add_partial_sums(
+    tensors: Mapping[str, Any], sums: Mapping[str, str], which: Any = 0, before: int = 0
+) -> None:
     """Trace a CTA that adds up the sums of all CTAs, of some columns of one output.
 
     Args:
         tensors: the arguments by name.
         sums: the argument with the sums of CTAs, by that of the sums of columns.
         which: the number of the output among these.
+        before: columns before the first one in the sums of CTAs, which divide those of a tile.
     """
     column, shape = lg.block_id("x"), (PARTIAL_ROWS, PARTIAL_COLUMNS)
-    parts = [tensors[partial].tile(*shape) for partial in sums.values()]
+    steps = (PARTIAL_ROWS, before or PARTIAL_COLUMNS)
+    parts = [tensors[partial].tile(*shape, step=steps) for partial in sums.values()]
+    place = column * (PARTIAL_COLUMNS // before) + 1 if before else column
 
     def load(k: Any, first: int = 0) -> Any:
         """Return a tile of the sums of an output, one of those from `first` on."""
         if first == len(parts) - 1:
-            return lg.fill(parts[first][k, column], 0.0)
+            return lg.fill(parts[first][k, place], 0.0)
         return lg.cond(
             which == first,
-            lambda: lg.fill(parts[first][k, column], 0.0),
+            lambda: lg.fill(parts[first][k, place], 0.0),
             lambda: load(k, first + 1),
         )
 

@@ -7,6 +7,7 @@ from math import prod
 from typing import Any, TypeAlias
 
 from lego_mlir import frontend as lg
+from lego_mlir.algebra import Layout
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.kernels.rows import problem as words
 from lego_mlir.kernels.rows.bodies.philox import uniform
@@ -80,6 +81,22 @@ class Piece:
                 tiles[at] = self._of_row(tile).reshape(self._columns)
                 continue
             tensor.tile(1, self._columns)[self._row, self._number] = whole
+
+    def store_shifted_sums(self, sums: Mapping[str, Any], number: Any, layout: Layout) -> None:
+        """Store sums of columns in a row of any number, which begins anywhere in a vector.
+
+        Args:
+            sums: of the piece's columns.
+            number: of the row, in which a vector is before the sums.
+            layout: of what is stored, element by element.
+        """
+        for name, tile in sums.items():
+            tensor, columns = self._tensors[name], self._columns
+            rows, length = tensor.dims
+            tiles = tensor.reshape(rows * length).exclusive().tile(columns, step=1)
+            before = self._problem.vector - self._start + self._number * columns
+            whole = lg.convert(self._of_row(tile), layout)
+            tiles[number * length + before] = whole.reshape(columns)
 
     def store_results(self, outputs: Mapping[str, Any]) -> None:
         """Store outputs that have a number for each row."""

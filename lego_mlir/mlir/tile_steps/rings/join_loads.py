@@ -37,14 +37,14 @@ from lego_mlir.mlir.tile_ir.operations import slice_of
 from lego_mlir.mlir.tile_ir.types import element_of, has_tiles, is_tile, layout_of, shape_of
 from lego_mlir.mlir.tile_passes.lower_tiles import build
 from lego_mlir.mlir.tile_passes.simplify_tiles import only_computes
-from lego_mlir.mlir.tile_steps.kernels import loops_of, operations_of
+from lego_mlir.mlir.tile_steps.kernels import has_loops, loops_of, operations_of
 
 
 @transform("join_loads")
 def join_loads(step: TransformStep) -> list[list[Any]]:
-    """Load neighbouring pieces of rows in the bodies of loops as one tile."""
+    """Load neighbouring pieces of rows in the bodies of innermost loops as one tile."""
     for kernel, loop in loops_of(step):
-        for pieces in _neighbours(kernel, loop):
+        for pieces in [] if has_loops(loop) else _neighbours(kernel, loop):
             _join(pieces)
             for piece in pieces:
                 step.erase(piece.load)

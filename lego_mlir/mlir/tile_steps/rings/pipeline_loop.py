@@ -23,8 +23,8 @@ Each load has a ring of `stages` stages, or of `outer_stages` in a loop around o
 is right, but nothing overlaps yet: `split_roles` lets another role copy ahead. The layout in shared
 memory is that of a conversion to shared memory, if there is one, else the widest swizzle that fits.
 With `every_load = 1` all tiles of which threads have elements of their own pass through rings, and
-are waited for together. If the rings of a loop take more than `shared_bytes`, those of the last
-tiles have one stage less, and so on.
+are waited for together, but for those that a loop around others loads. If the rings of a loop take
+more than `shared_bytes`, those of the last tiles have one stage less, and so on.
 """
 
 from __future__ import annotations
@@ -54,6 +54,7 @@ from lego_mlir.mlir.tile_ir.types import (
 from lego_mlir.mlir.tile_steps.kernels import (
     first_of,
     following,
+    has_loops,
     in_block,
     last_of,
     loops_of,
@@ -82,9 +83,11 @@ def pipeline_loop(step: TransformStep) -> list[list[Any]]:
     is_chosen = _is_large if every else _feeds_dot
     found = loops_of(step)
     loops = [loop for _, loop in found]
-    each = [outer if _has_loops(loop) else stages for loop in loops]
+    each = [outer if has_loops(loop) else stages for loop in loops]
     made = [
-        _pipeline(step, kernel, loops, k, each[k], is_chosen) for k, (kernel, _) in enumerate(found)
+        _pipeline(step, kernel, loops, k, each[k], is_chosen)
+        for k, (kernel, _) in enumerate(found)
+        if not (every and has_loops(loops[k]))
     ]
     if loops and not any(made) and not every:
         raise step.error(
@@ -135,11 +138,6 @@ def _stages_of(step: TransformStep, kernel: TileKernel, loads: list[Any], stages
         found[last] -= 1
         excess -= sizes[last]
     return found
-
-
-def _has_loops(loop: Any) -> bool:
-    """Return whether there are loops in a loop."""
-    return any(op.name == loop.name for op in operations_of(body_of(loop)))
 
 
 def _is_large(kernel: TileKernel, load: Any) -> bool:

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from lego_mlir import runtime
-from lego_mlir.diagnostics import LegoError
 from lego_mlir.kernels import (
     cross_entropy_backward,
     layernorm,
     layernorm_backward,
     rmsnorm,
+    rmsnorm_backward,
     softmax,
     softmax_backward,
 )
@@ -182,8 +182,33 @@ def test_sums_of_columns_are_shifted_back(dtype: str, name: str) -> None:
             np.testing.assert_allclose(one.astype(np.float64), right, rtol=2e-3, atol=5e-3)
 
 
-def test_rows_whose_columns_a_cta_adds_up_begin_at_one_place_of_a_vector() -> None:
-    config = replace(SHIFTED["stages"], ctas=3)
-    with pytest.raises(LegoError, match="rows begin at 8 places of a vector") as found:
-        layernorm_backward(None, COLUMNS, "f16", config=config)
-    assert "ctas=64" in str(found.value.hint)
+@pytest.mark.parametrize(
+    ("rows", "ctas", "ring_bytes", "order"),
+    [
+        (19, 3, 0, "late"),
+        (19, 3, 0, "early"),
+        (19, 3, 60000, "random"),
+        (None, 3, 0, "random"),
+        (11, 10, 60000, "late"),
+    ],
+)
+def test_columns_are_added_up_by_any_number_of_ctas(
+    rows: int | None, ctas: int, ring_bytes: int, order: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(problem, "_COPIED_BYTES", 0)
+    config = RowsConfig(1, 4, 1, VECTOR, cluster=2, ctas=ctas, stages=2, ring_bytes=ring_bytes)
+    columns, count = COLUMNS // 2, rows or 19
+    x, dy = random(count, columns), random(count, columns, seed=1)
+    w = random(columns, seed=2)
+    dx, dw = np.full_like(x, np.nan), np.full_like(w, np.nan)
+    kernel = rmsnorm_backward(rows, columns, "f16", config=config)
+    assert f"dw_of_ctas: f32 {ctas + VECTOR - 1}×" in kernel.explain()
+    a = x.astype(np.float64)
+    rstd = 1 / np.sqrt((a * a).mean(-1) + 1e-6)
+    device = runtime.select("sim", order=order)
+    kernel(x, w, dy, rstd.astype(np.float32), dx, dw, device=device)
+    normal, slope = a * rstd[:, None], dy.astype(np.float64) * w
+    want = rstd[:, None] * (slope - normal * (slope * normal).mean(-1, keepdims=True))
+    near = {"rtol": 2e-3, "atol": 5e-3}
+    np.testing.assert_allclose(dx.astype(np.float64), want, **near)
+    np.testing.assert_allclose(dw.astype(np.float64), (dy * normal).sum(0), **near)
