@@ -186,7 +186,7 @@ def _stream(problem: RowsProblem, config: RowsConfig, tensors: Mapping[str, Any]
 
 def _added_to(before: Any, piece: Piece, function: Function, rows: Any | None) -> Any:
     """Return sums with a function of a piece, of which rows from `rows` on do not count."""
-    new = piece.call(function)
+    new = piece.with_others().call(function)
     if rows is not None:
         new = lg.restrict(new, piece.value(words.ROW_INDEX) < rows)
     return before + lg.fill(new, 0.0)

@@ -43,6 +43,7 @@ class Piece:
         self._row, self._number = row, number
         self._rows, self._columns = shape if len(shape) == 2 else (1, prod(shape))
         self._known: Values = dict(known or {})
+        self._given, self._loads = dict(self._known), Values()
         self._is_loaded = False
         self._is_in_words = (
             problem.is_in_words and self._rows == 1 and self._columns % problem.vector == 0
@@ -58,6 +59,16 @@ class Piece:
         known = known or {}
         given = {n: known[n] if n in known else self.value(n) for n in names_of(function)}
         return function(**given)
+
+    def with_others(self) -> Piece:
+        """Return the piece whose elements of other rows are valid, too, as if they were the row's.
+
+        It is for sums of columns, of which those outside of the row are not stored.
+        """
+        if not self._is_in_words:
+            return self
+        known = {**self._given, **self._loads}
+        return Piece(self._problem, self._shape, self._tensors, self._row, self._number, known)
 
     def store(self, outputs: Mapping[str, Any]) -> None:
         """Store outputs that have a number for each element."""
@@ -136,7 +147,11 @@ class Piece:
         match argument.per:
             case words.ELEMENT if self._is_in_words:
                 tiles, at = self._words(tensor)
-                return self._of_row(self._shaped(tiles[at].reshape(1, columns)))
+                tile = tiles[at]
+                if self._problem.column_sums:  # only the row's end says what is valid
+                    tile = lg.fill(tile, 0)
+                self._loads[name] = self._shaped(tile.reshape(1, columns))
+                return self._of_row(self._loads[name])
             case words.ELEMENT:
                 tile = tensor.tile(rows, columns)[self._row, self._number]
                 return self._shaped(tile)
