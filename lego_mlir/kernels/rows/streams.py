@@ -32,6 +32,8 @@ class _Stream(NamedTuple):
             warps together, if they find registers.
         refilled: whether each piece has stages of its own, as `RowsConfig.ring_bytes` has it.
         short: as `RowsConfig` has it: whether registers are short.
+        exact: whether that is of rows that pieces of one vector divide; others have such pieces, of
+            one CTA of a multiprocessor, `refilled` and `short`: they have masks, too.
     """
 
     beyond: int
@@ -44,6 +46,7 @@ class _Stream(NamedTuple):
     per_sm: int = 0
     refilled: bool = False
     short: bool = False
+    exact: bool = False
 
 
 _STREAMS: dict[tuple[int, int, bool], tuple[_Stream, ...]] = {
@@ -147,6 +150,7 @@ _SUMS_BETWEEN: dict[tuple[int, bool], tuple[_Stream, ...]] = {
     ),
     (2, False): (
         _Stream(65536, 128, warps=8, per_sm=1, refilled=True, short=True),
+        _Stream(22528, 128, 2, warps=8, exact=True),
         _Stream(16384, 128, 2, warps=8),
         _Stream(10752, 128, warps=4, per_sm=2),
         _Stream(8192, 128, warps=4, per_sm=2, refilled=True),
@@ -293,6 +297,9 @@ def _config(
     inputs = [problem.arguments[name] for name in _inputs(problem)]
     longest, piece, warps = problem.longest_in_words, stream.piece, stream.warps
     vectors = problem.vector * warps * WARP_THREADS * cluster
+    if stream.exact and longest % vectors > 0:
+        stream = stream._replace(per_sm=1, refilled=True, short=True)
+        piece = 1
     while piece > 1 and _is_too_long(longest, piece * vectors, piece):
         piece //= 2
     if not stages:
