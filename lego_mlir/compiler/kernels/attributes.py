@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from lego_mlir.compiler.kernels.resource_limits import BLOCK_SIZES
 from lego_mlir.hardware.limits import TENSOR_MAP_ALIGNMENT, TENSOR_MAP_BYTES
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
@@ -69,8 +70,10 @@ def set_kernel_attributes(
             # Beside a jump table ptxas serializes wgmma (C7509, "extern calls").
             entry.attributes["passthrough"] = ir.ArrayAttr.get([_without_jump_tables()])
         ctas = attributes.get(dialect.CTAS_PER_SM)
-        if ctas is not None or "nvvm.setmaxregister" in inside:
-            # Without a bound on the blocks of a multiprocessor ptxas ignores the latter (C7508).
+        has_size = any(name in entry.attributes for name in BLOCK_SIZES)
+        if ctas is not None or has_size or "nvvm.setmaxregister" in inside:
+            # Without a bound on the blocks of a multiprocessor ptxas ignores the latter (C7508),
+            # and spares registers for more blocks, which nvJitLink does not.
             i32 = ir.IntegerType.get_signless(32)
             count = 1 if ctas is None else ir.IntegerAttr(ctas).value
             entry.attributes["nvvm.minctasm"] = ir.IntegerAttr.get(i32, count)

@@ -29,7 +29,7 @@ LAUNCH_SIZES = ("grid x", "grid y", "grid z", "block x", "block y", "block z")
 
 _LIMITS = (*MAX_GRID_DIMS, *MAX_CTA_DIMS)
 
-_BLOCK_SIZES = ("nvvm.maxntid", "nvvm.reqntid")
+BLOCK_SIZES = ("nvvm.maxntid", "nvvm.reqntid")
 """The attributes of a kernel that give the threads of a CTA along x, y and z."""
 
 _REGISTER_UNIT = 8
@@ -71,7 +71,7 @@ def check_launches(module: Any, source: Source) -> None:
     for op in launches_in(module):
         check_sizes(_sizes(op), op.location, source)
     for op in symbols_in(module):
-        for name in _BLOCK_SIZES:
+        for name in BLOCK_SIZES:
             if name in op.attributes:
                 block = [*ir.DenseI32ArrayAttr(op.attributes[name]), 1, 1][:3]
                 check_sizes([None, None, None, *block], op.location, source)
