@@ -24,11 +24,15 @@ _SHORTEST_BYTES, _SHORT_BYTES, _MIDDLE_BYTES = 1024, 4096, 8192
 """Rows up to these sizes are whole; short ones with two vectors a thread, then with four. Where few
 threads have a row, only the shortest ones have two."""
 
-_READ_WHOLE, _READ_BYTES = 1024, 64
-"""The longest rows that are only read once, and yet held in registers as a whole, and the bytes of
-one that a thread has."""
+_SHORT_HELD = 36
+"""The most bytes that a thread has of a short row: a little more than two vectors, so that rows a
+little longer than a power of two do not have twice as many threads."""
 
-_READ_HELD = {False: (2, ((4096, 2), (12288, 4))), True: (2, ((4096, 4), (16384, 8)))}
+_READ_WHOLE, _READ_BYTES = {False: 1536, True: 1024}, 96
+"""The longest rows that are only read once, and yet held in registers as a whole, by whether
+elements have 4 bytes; and the most bytes of one that a thread has."""
+
+_READ_HELD = {False: (2, ((4096, 2), (10240, 4))), True: (2, ((4096, 4), (16384, 8)))}
 """The vectors of a thread in a piece of longer rows that are only read, and held, with the warps of
 a row by its most columns, by whether elements have 4 bytes: of many rows."""
 
@@ -37,6 +41,11 @@ _READ_FEW = 8192
 
 _HELD_ELEMENTS = 64
 """Elements of a thread, of all inputs together, before a row is read again."""
+
+_FILLED, _FILLED_BY = 10, (3, 8, 12)
+"""One in so many columns of pieces may be past the end of a row of 4-byte elements, or fewer warps
+are tried: of threads that have so many vectors of it at least, rather up to 8 warps or those that
+have the second number, and at most."""
 
 _HELD_ALONE = 96
 """The same where statistics follow one another, and what belongs to columns them."""
@@ -109,9 +118,14 @@ def choose(problem: RowsProblem, *, clusters: bool = True) -> RowsConfig:
     waits = size < 4 and len(problem.stats) > 1 and bool(problem.loaded_by_column)
     few = waits and len(problem.loaded_by_column) == 1
     is_short = n * size <= (_SHORTEST_BYTES if few else _SHORT_BYTES)
-    vectors = 2 if is_short else 8 if waits else 4
+    held = _SHORT_HELD if is_short else 8 * MAX_ACCESS_BYTES if waits else 4 * MAX_ACCESS_BYTES
     warps = _WARPS if is_short or waits else _MANY_WARPS
-    return _whole(problem, threads_of(n, vectors * problem.vector), warps)
+    threads = threads_of(n * size, held)
+    is_narrow = len(problem.stats) > 1 and problem.loaded_by_column and not _has_vectors(problem)
+    if is_narrow and not is_short:  # CTAs that have one row wait for no other
+        threads = max(threads, _WARPS * WARP_THREADS)
+        warps = threads // WARP_THREADS
+    return _whole(problem, threads, warps)
 
 
 def _choose_long(problem: RowsProblem, *, clusters: bool) -> RowsConfig:
@@ -144,7 +158,8 @@ def _choose_long(problem: RowsProblem, *, clusters: bool) -> RowsConfig:
         if clusters and not is_wide and warps == _MOST_WARPS and _fills_clusters(problem):
             break
         if n <= _held(warps, inputs) // (1 + is_wide) and (is_wide or not is_alone):
-            return _pieces(problem, warps, 2, "pieces need few registers", held=True)
+            config = _pieces(problem, warps, 2, "pieces need few registers", held=True)
+            return _filled(problem, config) if is_wide and inputs == 1 else config
     divided = (4, 32), *(((8, 32), (16, 32)) if is_wide else ((8, 64),)), (16, 64)
     for cluster, held in divided if clusters else ():
         if n * inputs <= cluster * _MANY_WARPS * WARP_THREADS * held:
@@ -229,9 +244,10 @@ def _fitting_warps(problem: RowsProblem, cluster: int, warps: int) -> int:
 def _choose_read(problem: RowsProblem) -> RowsConfig:
     """Return the config of a kernel that only reads rows."""
     n = problem.longest
-    if n <= _READ_WHOLE:
+    is_wide = problem.element_bytes >= 4
+    if n <= _READ_WHOLE[is_wide]:
         return _whole(problem, threads_of(n * problem.element_bytes, _READ_BYTES), _WARPS)
-    piece, held = _READ_HELD[problem.element_bytes >= 4]
+    piece, held = _READ_HELD[is_wide]
     warps_of = dict(held)
     if not _is_many(problem):
         piece, warps_of = 1, {_READ_FEW: threads_of(n, 32) // WARP_THREADS}
@@ -278,6 +294,34 @@ def _pieces(
     while piece > 1 and piece * warps * WARP_THREADS * problem.vector >= 2 * problem.longest:
         piece //= 2
     return RowsConfig(1, warps, piece, problem.vector, held=held, reason=reason)
+
+
+def _filled(problem: RowsProblem, config: RowsConfig) -> RowsConfig:
+    """Return a config of held pieces, or one of fewer warps whose pieces a row fills better."""
+
+    def past(warps: int, piece: int) -> int:
+        """Return how many columns of pieces are past the end of a row."""
+        return -problem.longest % (warps * WARP_THREADS * piece * problem.vector)
+
+    def is_filled(warps: int, piece: int) -> bool:
+        return past(warps, piece) * _FILLED <= problem.longest
+
+    if is_filled(config.warps, config.piece):
+        return config
+    unit = MAX_ACCESS_BYTES // problem.element_bytes // problem.vector
+    most, few, least = (
+        -(-problem.longest // (vectors * WARP_THREADS * unit * problem.vector))
+        for vectors in _FILLED_BY
+    )
+    tried = [
+        (warps, piece * unit)
+        for warps in range(max(min(most, _MANY_WARPS), few), least - 1, -1)
+        for piece in (2, 1)
+    ]
+    warps, piece = next(
+        (each for each in tried if is_filled(*each)), min(tried, key=lambda each: past(*each))
+    )
+    return replace(config, warps=warps, piece=piece)
 
 
 def _choose_tile(problem: RowsProblem) -> RowsConfig:

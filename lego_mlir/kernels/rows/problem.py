@@ -42,7 +42,8 @@ which a CTA has several rows, which begin at any element."""
 
 _SHORT_COPIED, _COPIED_BYTES, _LONG_BYTES = {False: 4096, True: 32768}, 1 << 26, 1 << 19
 """The same where what belongs to columns is shifted, by whether elements have 4 bytes; bytes of a
-matrix, beyond which that is worth its time; and of a row of all inputs, which few CTAs have."""
+matrix, beyond which that is worth its time; and of a row of all inputs, which few CTAs have. The
+first is twice that where shorter elements are accessed two by two, and columns not added up."""
 
 
 def terms_of(stat: str) -> str:
@@ -322,7 +323,9 @@ class RowsProblem:
     def _is_worth_copies(self) -> bool:
         """Whether rows are so many that copies of what belongs to columns cost little."""
         row, is_wide = self.longest * self.element_bytes, self.element_bytes >= _WIDE_BYTES
-        is_fit = row > _SHORT_COPIED[is_wide] and row * len(self.loaded_elementwise) <= _LONG_BYTES
+        in_pairs = not is_wide and self.longest % 2 == 0 and not self.column_sums
+        is_long = row * len(self.loaded_elementwise) > _LONG_BYTES
+        is_fit = row > _SHORT_COPIED[is_wide] << in_pairs and not is_long
         return is_fit and row * self.many_rows > _COPIED_BYTES and not self.is_elementwise
 
     @property
