@@ -146,7 +146,9 @@ def _choose_long(problem: RowsProblem, *, clusters: bool) -> RowsConfig:
         # Reductions wait for all threads, then for what belongs to columns: many CTAs are best.
         for warps in (_MANY_WARPS,) if is_wide else (_WARPS, _MANY_WARPS):
             if n <= warps * WARP_THREADS * _HELD_ALONE:
-                return _pieces(problem, warps, 2, "pieces need few registers", held=True)
+                is_large = _has_vectors(problem) and (is_wide or warps == _WARPS)
+                piece = 4 if is_large else 2
+                return _pieces(problem, warps, piece, "pieces need few registers", held=True)
     if many and by_column == 1 and len(problem.stats) > 1 and not is_wide:
         for warps, per_sm, piece, most_of in _FEW_WARPS:
             if n * inputs <= warps * WARP_THREADS * most_of.get(inputs, 0):

@@ -1,10 +1,10 @@
 """The heuristic of rows that pass through shared memory: which do, and how many CTAs have one.
 
-All numbers were measured on an H200 (bench/results/rows_streams.jsonl, rows_pieces.jsonl, and
-rows_refilled.jsonl). The threads of a multiprocessor copy rows ahead into two to four stages: so
-the memory is busy while they wait for one another, and a row needs no registers meanwhile. A row of
-which a stage would be too large is divided among the CTAs of a cluster. The larger pieces are, the
-fewer operations a kernel has, and the sooner it is compiled.
+All numbers were measured on an H200 (bench/results/rows_streams.jsonl, rows_pieces.jsonl,
+rows_larger_pieces.jsonl, and rows_refilled.jsonl). The threads of a multiprocessor copy rows ahead
+into two to four stages: so the memory is busy while they wait for one another, and a row needs no
+registers meanwhile. A row of which a stage would be too large is divided among the CTAs of a
+cluster. The larger pieces are, the fewer operations a kernel has, and the sooner it is compiled.
 """
 
 from __future__ import annotations
@@ -75,7 +75,8 @@ _STREAMS: dict[tuple[int, int, bool], tuple[_Stream, ...]] = {
     ),
     (2, 1, True): (
         _Stream(655360, 128, 4, refilled=True),
-        _Stream(393216, 160, 2, 8, per_sm=1, refilled=True),
+        _Stream(524288, 160, 2, 8, per_sm=1, refilled=True),
+        _Stream(393216, 160, 4, 8, per_sm=1, refilled=True),
         _Stream(131072, piece=4),
         _Stream(65536, 128, 2, 4, stages=0, per_sm=4),
     ),
@@ -83,7 +84,7 @@ _STREAMS: dict[tuple[int, int, bool], tuple[_Stream, ...]] = {
 """By how many inputs belong to columns, how many to elements, and whether these have 4 bytes."""
 
 _STREAMS_BETWEEN: dict[tuple[int, int, bool], tuple[_Stream, ...]] = {
-    (0, 1, True): (_Stream(524288, 320, 1, 8, stages=0, per_sm=1),),
+    (0, 1, True): (_Stream(524288, 320, 4, 8, stages=0, per_sm=1),),
     (1, 1, False): (
         _Stream(262144, 128, 4, stages=2, refilled=True),
         *_STREAMS[1, 1, False],
@@ -129,7 +130,7 @@ columns of shorter elements want all registers: of few threads, whose addresses 
 
 _SUMS_BETWEEN: dict[tuple[int, bool], tuple[_Stream, ...]] = {
     (1, False): (
-        _Stream(262144, 160, warps=8, per_sm=1, refilled=True, short=True),
+        _Stream(262144, 160, 2, 8, per_sm=1, refilled=True, short=True),
         _Stream(237568, piece=2),
         _Stream(131072, refilled=True),
         _Stream(90112, piece=2),
@@ -139,7 +140,7 @@ _SUMS_BETWEEN: dict[tuple[int, bool], tuple[_Stream, ...]] = {
     ),
     (1, True): (
         _Stream(524288, 128, stages=2, refilled=True),
-        _Stream(262144, most=80, refilled=True),
+        _Stream(262144, piece=2, most=80, refilled=True),
         _Stream(204800, piece=2),
         _Stream(131072, refilled=True),
         _Stream(90112, piece=2),
@@ -157,8 +158,9 @@ _SUMS_BETWEEN: dict[tuple[int, bool], tuple[_Stream, ...]] = {
         _Stream(4096, warps=4, per_sm=3),
     ),
     (2, True): (
-        _Stream(524288, 256, warps=8, stages=2, per_sm=1, refilled=True),
-        _Stream(262144, most=80, refilled=True),
+        _Stream(786432, 256, warps=8, stages=2, per_sm=1, refilled=True),
+        _Stream(524288, 256, 2, 8, stages=2, per_sm=1, refilled=True),
+        _Stream(262144, piece=2, most=80, refilled=True),
         _Stream(204800, masked=True),
         _Stream(131072, refilled=True),
         _Stream(90112, 128, warps=8, per_sm=1),
