@@ -105,6 +105,14 @@ def test_tiles_that_store_whole_words_have_no_ends_but_those_of_rows() -> None:
     assert sum(cost.bytes for cost in by_bytes) <= 2 * 3 * 64  # of 64 rows, not of 3 tiles each
 
 
+def test_words_behind_the_rows_of_a_cut_tile_are_not_taken() -> None:
+    """Threads go to words that a row has not: nothing has written what lies there."""
+    shape, tile = (301, 20), (20, 256)
+    configs = configs_of(problem_of(shape, (1, 0)), tile, 1, 1, 1, SECTOR_BYTES)
+    config = next(config for config in configs if config.group > 1)
+    check_kernel(shape, (1, 0), "i8", made=square_kernel(shape, (1, 0), "i8", config))
+
+
 def test_units_of_eight_bytes_have_no_squares() -> None:
     assert by_squares(problem_of((33, 47), (1, 0)), 4, 4) is not None
     assert by_squares(problem_of((33, 47), (1, 0)), 8, 2) is None

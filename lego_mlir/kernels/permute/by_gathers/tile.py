@@ -75,7 +75,7 @@ class GatherTile(StoredTile):
 
             where(is_in, copy)
 
-    def words_at(self, rows: Sequence[Any], first: Any, buffer: Any) -> Callable[[int, Any], Any]:
+    def words_at(self, rows: Sequence[Any], first: Any, buffer: Any) -> Callable[..., Any]:
         """Return what gathers a word of a row of the output from shared memory."""
         target, word = self.target, self.target.word
         begin, apart = self.at(target.side.outer, rows), self.pitches[target.side.run[0]]
@@ -95,7 +95,8 @@ class GatherTile(StoredTile):
                 others = zip(places[half:] + places[:half], places, strict=True)
                 places = [lg.where(is_turned, one, other) for one, other in others]
 
-        def at(far: int, along: Any) -> Any:
+        def at(far: int, along: Any, holds: Any = None) -> Any:
+            assert holds is None  # rows have no groups of words here
             # Steps along a row change the index of its slowest mode only.
             more = far + along * word // target.inner * apart
             units = [buffer[(place + more).below(self.units), :] for place in places]

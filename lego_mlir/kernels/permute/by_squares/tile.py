@@ -141,26 +141,28 @@ class SquareTile(StoredTile):
             found.append(shifted(near, far, (phase * (8 * self.config.unit_bytes)).to("i32")))
         return found
 
-    def words_at(self, rows: Sequence[Any], first: Any, buffer: Any) -> Callable[[int, Any], Any]:
+    def words_at(self, rows: Sequence[Any], first: Any, buffer: Any) -> Callable[..., Any]:
         """Return what takes a word of a row of the output, from two words of shared memory."""
         square = self.config.square
         words = buffer.view(OrderBy(Row(self.units // square, square * self.config.unit)))
         word, phase = self._in_words().inv(self.place(rows, first))
+        place = word.to("i64")
         # A word that begins with one of shared memory ends with it, too: the next one may be none.
-        ends = [] if self.target.is_aligned else [word + begun(phase, square)]
-        places = [place.to("i64") for place in (word, *ends)]
+        apart = None if self.target.is_aligned else begun(phase, square).to("i64")
         limit = self.units // square
 
-        def at(far: int, along: Any) -> Any:
+        def at(far: int, along: Any, holds: Any = None) -> Any:
             if not isinstance(along, int):
                 along = along.to("i64")
-            near, *ends = (
-                words[(place + (far // square + along)).below(limit), :] for place in places
-            )
-            if not ends:
+            taken = place + (far // square + along)
+            if holds is not None:  # the tile's first two words are written in any case
+                taken = lg.where(holds, taken, 0)
+            near = words[taken.below(limit), :]
+            if apart is None:
                 return near
+            end = words[(taken + apart).below(limit), :]
             bits = (phase * (8 * self.config.unit_bytes)).to("i32")
-            return elements([shifted(register(near), register(ends[0]), bits)], buffer.dtype)
+            return elements([shifted(register(near), register(end), bits)], buffer.dtype)
 
         return at
 

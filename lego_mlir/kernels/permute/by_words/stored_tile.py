@@ -120,8 +120,12 @@ class StoredTile(ABC):
                             last = start + target.offset((*step[:-1], 0)) * word + end
                             is_one = both(is_one, target.is_stored(along, row + along, last))
 
-                        def put(row: Any = row, along: Any = along, far: int = far) -> None:
-                            y[(row + along).below(target.total // word), :] = word_at(far, along)
+                        # Words that are taken under no condition are taken while others are: the
+                        # tile's first one where there is none.
+                        value = word_at(far, along, is_one if is_grouped else None)
+
+                        def put(row: Any = row, along: Any = along, value: Any = value) -> None:
+                            y[(row + along).below(target.total // word), :] = value
 
                         where(is_one, put)
 
@@ -241,7 +245,7 @@ class StoredTile(ABC):
         return sum(n * pitches[k] for n, k in zip(step[:-1], side.side.outer, strict=True))
 
     @abstractmethod
-    def words_at(self, rows: Sequence[Any], first: Any, buffer: Any) -> Callable[[int, Any], Any]:
+    def words_at(self, rows: Sequence[Any], first: Any, buffer: Any) -> Callable[..., Any]:
         """Return what takes a word of a row of the output from shared memory.
 
         Args:
@@ -250,8 +254,9 @@ class StoredTile(ABC):
             buffer: shared memory, indexed by unit and in the unit.
 
         Returns:
-            A function of how many units of shared memory a row is from the first one, and how many
-            words a word is from the first one of its row.
+            A function of how many units of shared memory a row is from the first one, how many
+            words a word is from the first one of its row, and the condition under which the row has
+            that word: where it does not hold, another one is taken. `None` always holds.
         """
 
     @abstractmethod
