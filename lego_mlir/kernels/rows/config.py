@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields
 
 from lego_mlir.algebra import Layout, OrderBy, RegP, Row
 from lego_mlir.diagnostics import LegoError
-from lego_mlir.hardware.limits import WARP_THREADS
+from lego_mlir.hardware.limits import MAX_ACCESS_BYTES, WARP_THREADS
 from lego_mlir.kernels.rows.problem import RowsProblem
 
 
@@ -120,6 +120,10 @@ class RowsConfig:
         """Return the number of pieces of a row."""
         return -(-columns // self.columns)
 
+    def fills(self, columns: int, one_in: int) -> bool:
+        """Return whether at most one in so many columns of pieces is past the end of a row."""
+        return -columns % self.columns * one_in <= columns
+
     def has_fixed_starts(self, rows: int | None, starts: int) -> bool:
         """Return whether all rows of each persistent CTA begin at the same place of a vector.
 
@@ -199,6 +203,11 @@ class RowsConfig:
 def threads_of(elements: int, held: int) -> int:
     """Return how many threads, a power of two, have a row if each has so many elements of it."""
     return 1 << (-(-elements // held) - 1).bit_length()
+
+
+def has_vectors(problem: RowsProblem) -> bool:
+    """Return whether threads access whole vectors of the widest elements."""
+    return problem.vector * problem.element_bytes >= MAX_ACCESS_BYTES
 
 
 def check_config(problem: RowsProblem, chosen: RowsConfig) -> None:

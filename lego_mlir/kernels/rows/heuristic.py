@@ -1,10 +1,10 @@
 """The heuristic: how many rows a CTA holds, with how many warps, and which rows come in pieces.
 
-All numbers were measured on an H200 (bench/results/rows_sweep.jsonl). A row wants few threads, so
-that reductions are short and many CTAs overlap; each of them with several vectors under way. From
-8 KiB on it comes in pieces, so that what is computed of it needs few registers at a time. What only
-reads a row wants fewer threads still. A row that the registers of a CTA do not hold is divided
-among the CTAs of a cluster, or read again.
+All numbers were measured on an H200 (bench/results/rows_sweep.jsonl, and rows_filled.jsonl). A row
+wants few threads, so that reductions are short and many CTAs overlap; each of them with several
+vectors under way, and no more than it fills. From 8 KiB on it comes in pieces, so that what is
+computed of it needs few registers at a time. What only reads a row wants fewer threads still. A row
+that the registers of a CTA do not hold is divided among the CTAs of a cluster, or read again.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from dataclasses import replace
 
 from lego_mlir.hardware.limits import MAX_ACCESS_BYTES, MAX_CLUSTER_CTAS, WARP_THREADS
 from lego_mlir.kernels.rows.column_sums import choose_sums
-from lego_mlir.kernels.rows.config import RowsConfig, threads_of
+from lego_mlir.kernels.rows.config import RowsConfig, has_vectors, threads_of
 from lego_mlir.kernels.rows.odd import choose_in_words
 from lego_mlir.kernels.rows.problem import ROW, RowsProblem
-from lego_mlir.kernels.rows.streams import choose_stream
+from lego_mlir.kernels.rows.streams import choose_filled, choose_stream
 
 _WARPS, _MANY_WARPS, _MOST_WARPS = 4, 8, 16
 
@@ -36,16 +36,20 @@ _READ_HELD = {False: (2, ((4096, 2), (10240, 4))), True: (2, ((4096, 4), (16384,
 """The vectors of a thread in a piece of longer rows that are only read, and held, with the warps of
 a row by its most columns, by whether elements have 4 bytes: of many rows."""
 
+_READ_AGAIN = 32768, 98304
+"""The longest rows of 4-byte elements that 4 warps read without holding them, and that 8 do, if
+those do not divide them; of shorter elements 8 warps do, beyond the latter 4 vectors at once."""
+
 _READ_FEW = 8192
 """The longest row that is only read, and held, of few."""
 
 _HELD_ELEMENTS = 64
 """Elements of a thread, of all inputs together, before a row is read again."""
 
-_FILLED, _FILLED_BY = 10, (3, 8, 12)
-"""One in so many columns of pieces may be past the end of a row of 4-byte elements, or fewer warps
-are tried: of threads that have so many vectors of it at least, rather up to 8 warps or those that
-have the second number, and at most."""
+_FILLED, _FILLED_BY = 10, {False: (3, 11, 14), True: (3, 8, 12)}
+"""One in so many columns of pieces may be past the end of a row, or fewer warps are tried: of
+threads that have so many vectors of it at least, rather up to 8 warps or those that have the second
+number, and at most, by whether elements have 4 bytes. Shorter ones are for no more than 8 warps."""
 
 _HELD_ALONE = 96
 """The same where statistics follow one another, and what belongs to columns them."""
@@ -73,6 +77,9 @@ _BUSY_THREADS = 132 * 1024
 
 _WASTE = 16
 """One in so many elements of a tile may be past the end of a row."""
+
+_WHOLE = 13
+"""The same of rows that four CTAs have as a whole, rather than two in pieces."""
 
 _CTA_BYTES, _FEW_CTAS = 8192, 8192
 """Bytes that a CTA moves, and CTAs of a launch, up to which dependent launches cost no time: with
@@ -121,9 +128,9 @@ def choose(problem: RowsProblem, *, clusters: bool = True) -> RowsConfig:
     held = _SHORT_HELD if is_short else 8 * MAX_ACCESS_BYTES if waits else 4 * MAX_ACCESS_BYTES
     warps = _WARPS if is_short or waits else _MANY_WARPS
     threads = threads_of(n * size, held)
-    is_narrow = len(problem.stats) > 1 and problem.loaded_by_column and not _has_vectors(problem)
+    is_narrow = len(problem.stats) > 1 and problem.loaded_by_column and not has_vectors(problem)
     if is_narrow and not is_short:  # CTAs that have one row wait for no other
-        threads = max(threads, _WARPS * WARP_THREADS)
+        threads = max(threads, _WARPS * WARP_THREADS >> (2 * n * size <= _SHORT_BYTES))
         warps = threads // WARP_THREADS
     return _whole(problem, threads, warps)
 
@@ -137,7 +144,7 @@ def _choose_long(problem: RowsProblem, *, clusters: bool) -> RowsConfig:
     )
     by_column, is_open = len(problem.loaded_by_column), problem.has_masks
     stream = None
-    if clusters and not problem.column_sums:
+    if clusters and not problem.column_sums and not _fills_whole(problem):
         stream = choose_stream(problem)
     if stream is not None:
         return stream
@@ -161,7 +168,8 @@ def _choose_long(problem: RowsProblem, *, clusters: bool) -> RowsConfig:
             break
         if n <= _held(warps, inputs) // (1 + is_wide) and (is_wide or not is_alone):
             config = _pieces(problem, warps, 2, "pieces need few registers", held=True)
-            return _filled(problem, config) if is_wide and inputs == 1 else config
+            is_many_warps = config.warps == _MOST_WARPS and inputs == 1 and not problem.has_masks
+            return _filled(problem, config) if is_many_warps else config
     divided = (4, 32), *(((8, 32), (16, 32)) if is_wide else ((8, 64),)), (16, 64)
     for cluster, held in divided if clusters else ():
         if n * inputs <= cluster * _MANY_WARPS * WARP_THREADS * held:
@@ -169,6 +177,10 @@ def _choose_long(problem: RowsProblem, *, clusters: bool) -> RowsConfig:
             ahead = int(by_column > 0 and (is_wide or held <= 32))
             warps = _MOST_WARPS if ahead and held > 32 else _MANY_WARPS
             warps = _fitting_warps(problem, cluster, warps)
+            past = -n % (cluster * warps * WARP_THREADS * problem.vector)
+            filled = choose_filled(problem) if by_column and past * _FILLED > n else None
+            if filled is not None:
+                return filled
             per_sm = 2 if is_open and warps * held <= _MANY_WARPS * 32 else 1
             return RowsConfig(
                 1,
@@ -181,7 +193,7 @@ def _choose_long(problem: RowsProblem, *, clusters: bool) -> RowsConfig:
     all_threads = MAX_CLUSTER_CTAS * _MOST_WARPS * WARP_THREADS
     if clusters and n * (inputs + (by_column > 0)) <= all_threads * _HELD_ALONE:
         config = RowsConfig(1, _MOST_WARPS, cluster=MAX_CLUSTER_CTAS, reason="CTAs divide a row")
-        if _has_vectors(problem):
+        if has_vectors(problem):
             vectors = config.cluster * config.threads * problem.vector
             piece = 1 if n % (2 * vectors) else 2
             return replace(config, piece=piece, vector=problem.vector, held=True)
@@ -197,7 +209,7 @@ def _choose_few(problem: RowsProblem) -> RowsConfig | None:
     """
     most = _FEW_ROWS[bool(problem.loaded_by_column)]
     is_few = problem.rows is not None and problem.rows <= most
-    if not is_few or problem.has_masks or not _has_vectors(problem):
+    if not is_few or problem.has_masks or not has_vectors(problem):
         return None
     warps, threads = _MANY_WARPS, threads_of(problem.longest * problem.element_bytes, _FEW_BYTES)
     cluster = threads // (warps * WARP_THREADS)
@@ -207,11 +219,6 @@ def _choose_few(problem: RowsProblem) -> RowsConfig | None:
         cluster, warps = 2 * cluster, warps // 2
     warps = _fitting_warps(problem, cluster, warps)
     return RowsConfig(1, warps, cluster=cluster, reason="CTAs divide one of few rows")
-
-
-def _has_vectors(problem: RowsProblem) -> bool:
-    """Return whether threads access whole vectors of the widest elements."""
-    return problem.vector * problem.element_bytes >= MAX_ACCESS_BYTES
 
 
 def _is_many(problem: RowsProblem) -> bool:
@@ -228,6 +235,16 @@ def _fills_clusters(problem: RowsProblem) -> bool:
         and elements <= all_elements
         and (all_elements - elements) * _WASTE <= all_elements
     )
+
+
+def _fills_whole(problem: RowsProblem) -> bool:
+    """Return whether a row of short elements, too long for a CTA, fills four CTAs of 8 warps."""
+    n, all_vectors = problem.longest, 4 * _MANY_WARPS * WARP_THREADS * problem.vector
+    is_held = _held(_MANY_WARPS, 1) < n <= _held(_MOST_WARPS, 1)
+    is_short = problem.element_bytes < 4 and len(problem.loaded_elementwise) == 1
+    fits = _fitting_warps(problem, 4, _MANY_WARPS) == _MANY_WARPS
+    is_filled = is_held and fits and -n % all_vectors * _WHOLE <= n
+    return is_filled and is_short and not (problem.loaded_by_column or problem.has_masks)
 
 
 def _fitting_warps(problem: RowsProblem, cluster: int, warps: int) -> int:
@@ -256,14 +273,12 @@ def _choose_read(problem: RowsProblem) -> RowsConfig:
     warps = next((warps for most, warps in warps_of.items() if n <= most), 0)
     if warps:
         return _pieces(problem, warps, piece, "pieces need few registers", held=True)
-    warps, piece = _MANY_WARPS, 2
-    if problem.element_bytes >= 4 and _has_vectors(problem):
-        piece = 4
-        warps = (
-            _MANY_WARPS
-            if n % (_MANY_WARPS * WARP_THREADS * piece * problem.vector) == 0
-            else _WARPS
-        )
+    is_even = n % (_MANY_WARPS * WARP_THREADS * 4 * MAX_ACCESS_BYTES // problem.element_bytes) == 0
+    steps = sum(n > most for most in _READ_AGAIN)
+    has_many = (is_wide and has_vectors(problem)) or (steps > 1 and not is_even)
+    warps, piece = _MANY_WARPS, 4 if has_many else 2
+    if has_many and is_wide and not is_even:
+        warps = _WARPS << steps
     return _pieces(problem, warps, piece, "a row that is only read is not held")
 
 
@@ -313,8 +328,10 @@ def _filled(problem: RowsProblem, config: RowsConfig) -> RowsConfig:
     unit = MAX_ACCESS_BYTES // problem.element_bytes // problem.vector
     most, few, least = (
         -(-problem.longest // (vectors * WARP_THREADS * unit * problem.vector))
-        for vectors in _FILLED_BY
+        for vectors in _FILLED_BY[problem.element_bytes >= 4]
     )
+    if few > _MANY_WARPS and problem.element_bytes < 4:
+        return config
     tried = [
         (warps, piece * unit)
         for warps in range(max(min(most, _MANY_WARPS), few), least - 1, -1)
@@ -331,7 +348,7 @@ def _choose_tile(problem: RowsProblem) -> RowsConfig:
     is_long = problem.longest > _LONG_TILE
     piece = max(1, min(8 // len(problem.elementwise), _LONG_PIECE if is_long else 8))
     warps = _WARPS if len(problem.elementwise) < 3 and not is_long else _MOST_WARPS
-    if _has_vectors(problem) and any(a.per == ROW for a in problem.arguments.values()):
+    if has_vectors(problem) and any(a.per == ROW for a in problem.arguments.values()):
         # What belongs to a row is waited for once a tile, so a tile has a row, if it can.
         piece = max(1, _TILE_ELEMENTS // problem.vector)
         warps = threads_of(problem.longest, _TILE_ELEMENTS) // WARP_THREADS

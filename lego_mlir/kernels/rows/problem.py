@@ -293,13 +293,12 @@ class RowsProblem:
     def is_in_words(self) -> bool:
         """Whether pieces begin with the aligned vector in which their row does.
 
-        Rows whose length no vector divides begin anywhere in one. A row's pieces that begin with it
-        have aligned vectors only. Elements of other rows, at the ends, are invalid: of the first
-        vector and the last one, elements are stored one by one. Of what belongs to columns there
-        are shifted copies then, which many rows are worth. Rows whose stride the launch says are
-        not aligned; and what is updated in place must not be read for another row. Rows of 4-byte
-        elements without such inputs are reduced as fast one by one; where each element is computed
-        by itself, vectors are faster.
+        A row's pieces that begin with it have aligned vectors only. Elements of other rows, at the
+        ends, are invalid, and stored one by one. Of what belongs to columns there are shifted
+        copies then, which many rows are worth. Rows whose stride the launch says are not aligned;
+        and what is updated in place must not be read for another row. Rows of 4-byte elements
+        without such inputs are reduced as fast one by one; where each element is computed by
+        itself, vectors are faster.
         """
         kinds = {a.per for a in self.arguments.values()}
         functions = [self.load, *(stat.map for stat in self.stats.values())]
@@ -324,8 +323,8 @@ class RowsProblem:
         """Whether rows are so many that copies of what belongs to columns cost little."""
         row, is_wide = self.longest * self.element_bytes, self.element_bytes >= _WIDE_BYTES
         in_pairs = not is_wide and self.longest % 2 == 0 and not self.column_sums
-        is_long = row * len(self.loaded_elementwise) > _LONG_BYTES
-        is_fit = row > _SHORT_COPIED[is_wide] << in_pairs and not is_long
+        most = _LONG_BYTES // max(1, len(self.loaded_elementwise))
+        is_fit = _SHORT_COPIED[is_wide] << in_pairs < row <= most
         return is_fit and row * self.many_rows > _COPIED_BYTES and not self.is_elementwise
 
     @property

@@ -1,18 +1,18 @@
 """The heuristic of rows that pass through shared memory: which do, and how many CTAs have one.
 
 All numbers were measured on an H200 (bench/results/rows_streams.jsonl, rows_pieces.jsonl,
-rows_larger_pieces.jsonl, and rows_refilled.jsonl). The threads of a multiprocessor copy rows ahead
-into two to four stages: so the memory is busy while they wait for one another, and a row needs no
-registers meanwhile. A row of which a stage would be too large is divided among the CTAs of a
-cluster. The larger pieces are, the fewer operations a kernel has, and the sooner it is compiled.
+rows_larger_pieces.jsonl, rows_refilled.jsonl, and rows_filled.jsonl). The threads of a
+multiprocessor copy rows ahead into two to four stages: so the memory is busy while they wait for
+one another, and a row needs no registers meanwhile. A row of which a stage would be too large is
+divided among the CTAs of a cluster. The larger pieces are, the fewer operations a kernel has, and the sooner it is compiled.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-from lego_mlir.hardware.limits import MAX_ACCESS_BYTES, MAX_CLUSTER_CTAS, WARP_THREADS
-from lego_mlir.kernels.rows.config import RowsConfig
+from lego_mlir.hardware.limits import MAX_CLUSTER_CTAS, WARP_THREADS
+from lego_mlir.kernels.rows.config import RowsConfig, has_vectors
 from lego_mlir.kernels.rows.problem import ELEMENT, RowsProblem, names_of
 
 
@@ -34,6 +34,7 @@ class _Stream(NamedTuple):
         short: as `RowsConfig` has it: whether registers are short.
         exact: whether that is of rows that pieces of one vector divide; others have such pieces, of
             one CTA of a multiprocessor, `refilled` and `short`: they have masks, too.
+        fits: whether fewer warps, more than half of them, have rows that fill their pieces better.
     """
 
     beyond: int
@@ -47,6 +48,7 @@ class _Stream(NamedTuple):
     refilled: bool = False
     short: bool = False
     exact: bool = False
+    fits: bool = False
 
 
 _STREAMS: dict[tuple[int, int, bool], tuple[_Stream, ...]] = {
@@ -83,13 +85,29 @@ _STREAMS: dict[tuple[int, int, bool], tuple[_Stream, ...]] = {
 }
 """By how many inputs belong to columns, how many to elements, and whether these have 4 bytes."""
 
+_FILLED, _UNFILLED = _Stream(32768, 128, 1, 8, stages=2, per_sm=2, fits=True), 8
+"""Two CTAs of a multiprocessor, of as many warps as a row fills; and one in how many columns of the
+pieces of others may have no elements, or rows are streamed so."""
+
 _STREAMS_BETWEEN: dict[tuple[int, int, bool], tuple[_Stream, ...]] = {
-    (0, 1, True): (_Stream(524288, 320, 4, 8, stages=0, per_sm=1),),
+    (0, 1, False): (
+        *_STREAMS[0, 1, False][:1],
+        _STREAMS[0, 1, False][1]._replace(beyond=196608),
+        _Stream(131072, 160, 1, 8, stages=0, fits=True),
+        _STREAMS[0, 1, False][2],
+        _Stream(32768, 112, 2, 8, stages=0, fits=True),
+    ),
+    (0, 1, True): (
+        _Stream(819200, 320, 1, 8, stages=0, per_sm=1),
+        _Stream(524288, 320, 1, 5, stages=0, per_sm=1, fits=True),
+    ),
     (1, 1, False): (
         _Stream(262144, 128, 4, stages=2, refilled=True),
-        *_STREAMS[1, 1, False],
+        _Stream(131072, 128, 1, 8, per_sm=1, refilled=True),
+        _FILLED._replace(beyond=65536),
     ),
-    (2, 1, False): (_Stream(196608, 160, 2, 8, per_sm=1), *_STREAMS[2, 1, False][1:]),
+    (2, 1, False): (_FILLED._replace(beyond=327680), _Stream(245760, 160, 2, 8, per_sm=1), _FILLED),
+    (2, 1, True): (*_STREAMS[2, 1, True][:-1], _FILLED._replace(beyond=65536)),
 }
 """Of rows that are no power of two, which many threads divide badly."""
 
@@ -252,7 +270,7 @@ def choose_stream(problem: RowsProblem) -> RowsConfig | None:
         `None` if rows are too short or too long, or not known to be aligned.
     """
     widest = problem.element_bytes
-    if problem.strided or problem.vector * widest < MAX_ACCESS_BYTES:
+    if problem.strided or not has_vectors(problem):
         return None
     row = problem.longest_in_words * widest
     stream = next((s for s in _streams(problem, is_wide=widest >= 4) if row > s.beyond), None)
@@ -260,6 +278,26 @@ def choose_stream(problem: RowsProblem) -> RowsConfig | None:
         return None
     if problem.has_masks:  # they take the registers
         stream = stream._replace(refilled=False, short=False)
+    config, inputs = _streamed(problem, stream), len(problem.loaded_by_column)
+    # Not those that are refilled, or held, as fast as they are.
+    is_fast = inputs < 2 and (stream.stages == 0 or (inputs > 0 and stream.refilled))
+    if is_fast or config is None or config.fills(problem.longest, _UNFILLED):
+        return config
+    return choose_filled(problem) or config
+
+
+def choose_filled(problem: RowsProblem) -> RowsConfig | None:
+    """Return the config of rows that fill the pieces they are streamed in; `None` if none do."""
+    is_other = problem.has_masks or problem.is_in_words or problem.column_sums or problem.strided
+    if is_other or len(_inputs(problem)) > 1 or not has_vectors(problem):
+        return None
+    config = _streamed(problem, _FILLED)
+    return config if config and config.fills(problem.longest, _UNFILLED) else None
+
+
+def _streamed(problem: RowsProblem, stream: _Stream) -> RowsConfig | None:
+    """Return the config of rows that are streamed so; `None` if they are too long."""
+    row = problem.longest_in_words * problem.element_bytes
     cluster, threads = 1, stream.warps * WARP_THREADS
     while row > cluster * threads * stream.held:
         cluster *= 2
@@ -298,6 +336,12 @@ def _config(
     """
     inputs = [problem.arguments[name] for name in _inputs(problem)]
     longest, piece, warps = problem.longest_in_words, stream.piece, stream.warps
+    if stream.fits:  # of equally good ones the most
+        least = max(
+            warps // 2 + 1, -(-longest * problem.element_bytes // (held * cluster * WARP_THREADS))
+        )
+        unit = problem.vector * WARP_THREADS * cluster
+        warps = min(range(warps, least - 1, -1), key=lambda n: -longest % (n * unit), default=warps)
     vectors = problem.vector * warps * WARP_THREADS * cluster
     if stream.exact and longest % vectors > 0:
         stream = stream._replace(per_sm=1, refilled=True, short=True)
@@ -317,7 +361,7 @@ def _config(
         )
     columns = -(-longest // (piece * vectors)) * piece * vectors // cluster
     stage = columns * sum(a.bytes for a in inputs)
-    most = stream.per_sm or _SM_WARPS // warps
+    most = stream.per_sm or _SM_WARPS // stream.warps
     per_sm = min(most, _SHARED_BYTES // (stage if stream.refilled else stages * stage))
     if cluster > MAX_CLUSTER_CTAS or per_sm < (most if problem.is_in_words else 1):
         return None
