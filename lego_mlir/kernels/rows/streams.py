@@ -235,7 +235,8 @@ _IN_WORDS_SUMS: dict[tuple[int, bool], tuple[_Stream, ...]] = {
         _Stream(0, 128, warps=4, per_sm=3),
     ),
     (2, False): (
-        _Stream(114688, 128, warps=8, per_sm=1),
+        _Stream(229376, warps=8, stages=4, per_sm=1, refilled=True),
+        _Stream(65536, 128, warps=8, per_sm=1),
         _Stream(8192, 112, warps=4, stages=2, per_sm=2),
         _Stream(0, 128, warps=4, per_sm=3),
     ),
@@ -250,9 +251,10 @@ _SHARED_BYTES = 208 << 10
 _AT_ONCE = {1: 132, 2: 66, 4: 30, 8: 15, 16: 7}
 """The clusters of so many CTAs, of 16 warps, that an H200 runs at once."""
 
-_MOST_APART = 7 / 8
+_MOST_APART = {1: 3 / 4, 2: 7 / 8}
 """The part of these that have rows as far apart as they are many, if it is more; else all have runs
-of rows."""
+of rows, which the memory serves less well. By how many outputs are sums of columns
+(bench/results/rows_shifted.jsonl)."""
 
 _SM_WARPS = 16
 
@@ -389,7 +391,8 @@ def _count_ctas(problem: RowsProblem, most: int) -> int:
     """
     unit = problem.starts if problem.is_in_words and problem.loaded_by_column else 1
     apart = most // unit * unit
-    return most if problem.column_sums and apart < _MOST_APART * most else apart
+    sums = min(2, len(problem.column_sums))
+    return most if sums and apart < _MOST_APART[sums] * most else apart
 
 
 def _is_too_long(longest: int, columns: int, vectors: int) -> bool:

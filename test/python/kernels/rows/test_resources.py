@@ -55,6 +55,14 @@ def test_gradients_with_wide_weights_spill_few_registers(columns: int) -> None:
         assert resources.spill_store_bytes <= 24
 
 
+@pytest.mark.parametrize("columns", [13824, 15360, 30720])
+def test_gradients_of_rows_with_masks_spill_few_registers(columns: int) -> None:
+    """Rows that vectors of all threads do not divide, in threads that have as many as they can."""
+    kernel = layernorm_backward(ROWS, columns, "bf16")
+    for resources in kernel.compilation(Options(target=Target.parse("sm_90a"))).cubin.resources:
+        assert resources.spill_store_bytes <= 32
+
+
 @pytest.mark.parametrize("columns", [100000, 131072, 200000, 262144])
 @pytest.mark.parametrize("make", [rmsnorm_backward, layernorm_backward])
 def test_gradients_of_norms_hold_the_longest_rows(make: Any, columns: int) -> None:
