@@ -40,7 +40,7 @@ _WIDE_BYTES, _SHORT_BYTES = 4, 8192
 """Bytes of an element that rows are reduced of as fast alone as in a vector; and of a row, up to
 which a CTA has several rows, which begin at any element."""
 
-_SHORT_COPIED, _COPIED_BYTES, _LONG_BYTES = {False: 4096, True: 32768}, 1 << 26, 1 << 19
+_SHORT_COPIED, _COPIED_BYTES, _LONG_BYTES = {False: 4096, True: 32768}, 1 << 23, 1 << 19
 """The same where what belongs to columns is shifted, by whether elements have 4 bytes; bytes of a
 matrix, beyond which that is worth its time; and of a row of all inputs, which few CTAs have. The
 first is twice that where shorter elements are accessed two by two, and columns not added up."""
