@@ -153,7 +153,7 @@ def _choose_long(problem: RowsProblem, *, clusters: bool) -> RowsConfig:
         # Reductions wait for all threads, then for what belongs to columns: many CTAs are best.
         for warps in (_MANY_WARPS,) if is_wide else (_WARPS, _MANY_WARPS):
             if n <= warps * WARP_THREADS * _HELD_ALONE:
-                is_large = _has_vectors(problem) and (is_wide or warps == _WARPS)
+                is_large = has_vectors(problem) and (is_wide or warps == _WARPS)
                 piece = 4 if is_large else 2
                 return _pieces(problem, warps, piece, "pieces need few registers", held=True)
     if many and by_column == 1 and len(problem.stats) > 1 and not is_wide:
