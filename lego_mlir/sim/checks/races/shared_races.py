@@ -81,9 +81,10 @@ class SharedRaces(Races):
             snapshot, time, floor = issue.snapshot, issue.time, issue.floor
             columns = self.columns_of_issue(issue, who, shadow.cta_index(granules))
         event = AccessEvent.of(access, granules, who, columns, time)
-        self._check_initialized(event)
+        # First of all: a CTA that has not started has written nothing, either.
         if len(wave.ctas) > 1 and wave.cluster_size > 1:
             self._check_remote(event, snapshot)
+        self._check_initialized(event)
 
         def before(event: AccessEvent) -> HappensBefore:
             return lambda at, columns, times: self.clocks.happens_before(
