@@ -132,7 +132,9 @@ class Work:
     def piece(self, block: Any, number: int) -> Any:
         """Return which tile of a piece's size a piece of an iteration is."""
         tiles = ceildiv(self._tokens_kv, self._config.columns)
-        return OrderBy(Row(tiles, self.pieces)).apply(block, number)
+        # Schedules move what is computed of an iteration ahead of it, and then ask if there is one.
+        only = isinstance(tiles, int) and tiles == 1
+        return OrderBy(Row(tiles, self.pieces)).apply(0 if only else block, number)
 
     def columns(self, block: Any, number: int) -> Any:
         """Return the keys of a piece of an iteration, in their tensor: [1, columns / pieces]."""

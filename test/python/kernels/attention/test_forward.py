@@ -88,6 +88,16 @@ def test_sizes_that_no_tile_divides(queries: int, keys: int, is_causal: bool) ->
     check((2, queries, keys, 2, 1, 32), causal=is_causal, seen=seen)
 
 
+@pytest.mark.parametrize("keys", [77, 128])
+def test_keys_that_one_tile_holds(keys: int) -> None:
+    """Roles work on iterations apart, and ask for one behind the only one."""
+    sizes = (1, 22, keys, 8, 1, 64)
+    batch, queries, _, heads, heads_kv, depth = sizes
+    kernel = attention(batch, queries, keys, heads, depth, heads_kv=heads_kv, target="sm_90a")
+    assert "'attention'" in kernel.explain()
+    check(sizes, running=ORDERS)
+
+
 @pytest.mark.parametrize("window", [1, 64, 100])
 def test_a_window(window: int) -> None:
     check(
