@@ -106,6 +106,6 @@ def lower_to_nvvm(
             divide_by_approximation(module)
         align_shared(module)
         functions = functions_in(module)
-        set_kernel_attributes(module, functions, of_launches)
+        set_kernel_attributes(module, functions, of_launches, target)
         set_cache_hints(module, functions, of_launches, target)
         fit_shared(module, functions, memory, source)

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from lego_mlir.compiler.kernels.resource_limits import BLOCK_SIZES
+from lego_mlir.compiler.kernels.resource_limits import is_alone
 from lego_mlir.hardware.limits import TENSOR_MAP_ALIGNMENT, TENSOR_MAP_BYTES
+from lego_mlir.hardware.targets import Target
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.modules import Functions, launches_in, named_attributes
@@ -35,7 +36,10 @@ def launch_attributes(operations: Sequence[Any]) -> list[dict[str, Any]]:
 
 
 def set_kernel_attributes(
-    module: Any, functions: Functions, attributes_of_launches: Sequence[dict[str, Any]]
+    module: Any,
+    functions: Functions,
+    attributes_of_launches: Sequence[dict[str, Any]],
+    target: Target,
 ) -> None:
     """Give a module's kernels, in the llvm dialect, the attributes that their launches ask for.
 
@@ -43,6 +47,7 @@ def set_kernel_attributes(
         module: after outlining and lowering.
         functions: those of its gpu.module, from `functions_in`.
         attributes_of_launches: those of each launch, from `launch_attributes`.
+        target: says how much shared memory there is.
     """
     for _, inside in functions.values():
         for op in (*inside.get("llvm.br", ()), *inside.get("llvm.cond_br", ())):
@@ -70,10 +75,9 @@ def set_kernel_attributes(
             # Beside a jump table ptxas serializes wgmma (C7509, "extern calls").
             entry.attributes["passthrough"] = ir.ArrayAttr.get([_without_jump_tables()])
         ctas = attributes.get(dialect.CTAS_PER_SM)
-        has_size = any(name in entry.attributes for name in BLOCK_SIZES)
-        if ctas is not None or has_size or "nvvm.setmaxregister" in inside:
-            # Without a bound on the blocks of a multiprocessor ptxas ignores the latter (C7508),
-            # and spares registers for more blocks, which nvJitLink does not.
+        if ctas is not None or is_alone(launch, target) or "nvvm.setmaxregister" in inside:
+            # Without a bound on the CTAs of a multiprocessor ptxas ignores the latter (C7508), and
+            # spares registers for more CTAs, of which it does not know whether there are any.
             i32 = ir.IntegerType.get_signless(32)
             count = 1 if ctas is None else ir.IntegerAttr(ctas).value
             entry.attributes["nvvm.minctasm"] = ir.IntegerAttr.get(i32, count)

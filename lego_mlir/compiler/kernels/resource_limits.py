@@ -19,6 +19,7 @@ from lego_mlir.hardware.limits import (
     SM_REGISTERS,
     WARP_THREADS,
 )
+from lego_mlir.hardware.targets import Target
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.context import Source
@@ -29,8 +30,14 @@ LAUNCH_SIZES = ("grid x", "grid y", "grid z", "block x", "block y", "block z")
 
 _LIMITS = (*MAX_GRID_DIMS, *MAX_CTA_DIMS)
 
-BLOCK_SIZES = ("nvvm.maxntid", "nvvm.reqntid")
+_BLOCK_SIZES = ("nvvm.maxntid", "nvvm.reqntid")
 """The attributes of a kernel that give the threads of a CTA along x, y and z."""
+
+_SHARED_SEGMENT = 10
+"""Which segment of a launch's operands is the size of its dynamic shared memory."""
+
+_SMS = 132
+"""The multiprocessors of an H100 or H200; GPUs of other targets have as many, or about as many."""
 
 _REGISTER_UNIT = 8
 """Registers of a thread are allocated in multiples of this."""
@@ -71,7 +78,7 @@ def check_launches(module: Any, source: Source) -> None:
     for op in launches_in(module):
         check_sizes(_sizes(op), op.location, source)
     for op in symbols_in(module):
-        for name in BLOCK_SIZES:
+        for name in _BLOCK_SIZES:
             if name in op.attributes:
                 block = [*ir.DenseI32ArrayAttr(op.attributes[name]), 1, 1][:3]
                 check_sizes([None, None, None, *block], op.location, source)
@@ -129,6 +136,19 @@ def check_registers(module: Any, cubin: Cubin, source: Source) -> None:
                 hint="launch smaller CTAs, or give the gpu.func its known_block_size, "
                 "for which it then is compiled",
             )
+
+
+def is_alone(launch: Any, target: Target) -> bool:
+    """Return whether a CTA of a `gpu.launch_func` has a multiprocessor for itself.
+
+    It has if there are no more CTAs than multiprocessors, or if another would find no dynamic
+    shared memory. Sizes that are not constant say nothing.
+    """
+    segments = list(launch.attributes["operandSegmentSizes"])
+    first = sum(segments[:_SHARED_SEGMENT])
+    known = _known(list(launch.operands)[first]) if segments[_SHARED_SEGMENT] else None
+    grid = [n for n in _sizes(launch)[:3] if n is not None]
+    return 2 * (known or 0) > target.optin_shared_bytes or (len(grid) == 3 and prod(grid) <= _SMS)
 
 
 def _sizes(launch: Any) -> list[int | None]:

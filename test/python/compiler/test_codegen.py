@@ -19,7 +19,7 @@ SM_90A = Target.parse("sm_90a")
 PTX = """.version 8.3
 .target sm_90a
 .address_size 64
-.visible .entry copy(.param .u64 a, .param .u64 b)
+.visible .entry copy(.param .u64 a, .param .u64 b) .maxntid 32 .minnctapersm 1
 {
     .shared .align 4 .b8 tile[128];
     .reg .b32 %r<4>;

@@ -68,9 +68,11 @@ def test_each_module_goes_to_its_assembler(monkeypatch: pytest.MonkeyPatch) -> N
 
         monkeypatch.setattr(by, "assemble", made)
     in_comment = PLAIN.replace("ret;", "ret; // setmaxnreg.inc\n")
-    for text in (PTX, PLAIN, in_comment):
+    unbounded = PLAIN.replace(".minnctapersm 1", "")
+    two = PLAIN + unbounded
+    for text in (PTX, PLAIN, in_comment, unbounded, two):
         assemble(text, SM_90A)
-    assert called == ["ptxas", "nvjitlink", "nvjitlink"]
+    assert called == ["ptxas", "nvjitlink", "nvjitlink", "ptxas", "ptxas"]
 
 
 def test_same_input_gives_the_same_code() -> None:
