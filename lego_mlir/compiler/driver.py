@@ -6,7 +6,7 @@ scheduled  after the schedule's transform script (the same as index without one)
 nvvm       one gpu.module in the nvvm and llvm dialects
 llvm       its LLVM IR, before LLVM's own optimisations
 ptx        its PTX, made by LLVM's NVPTX back end
-cubin      machine code, assembled by nvJitLink, or by ptxas if the kernel uses setmaxnreg
+cubin      machine code, assembled by ptxas, or by nvJitLink where that is not installed
 bundle     an artifact: the code, and how to launch it
 """
 

@@ -1,12 +1,12 @@
 """Assemble PTX to a cubin, without a GPU or a CUDA toolkit.
 
-nvJitLink assembles in process, which is 10 to 20 ms faster than starting a program. `ptxas` is used
-if a kernel does not say how many CTAs a multiprocessor holds (`.minnctapersm`): it spares a few
-registers where one more CTA then runs, and nvJitLink, whose code could still be linked with other
-code, never does (bench/results/rows_assemblers.jsonl). It is used, too, if a kernel has
-`setmaxnreg`, which nvJitLink ignores, or if nvJitLink calls functions of its own, for divisions, in
-a kernel with `wgmma`: the call would serialize these (message C7509), and in the code of ptxas
-nothing is called. Each of the two stands in for the other where that is not installed.
+`ptxas` assembles a kernel as a whole. Where nothing says how many CTAs a multiprocessor holds
+(`.minnctapersm`), it spares a few registers if one more CTA then runs. nvJitLink, which works in
+process and is 10 to 20 ms faster, makes code that could still be linked with other code: it never
+spares any, and of 131 kernels on rows its code takes up to 1.33 times as long on an H200
+(bench/results/rows_assemblers.jsonl). It also ignores `setmaxnreg`, and calls functions of its own
+for divisions, which serializes `wgmma` beside them (message C7509). So it only stands in where
+ptxas is not installed.
 """
 
 from __future__ import annotations
@@ -19,11 +19,7 @@ from lego_mlir.compiler.backend.assembly import PTX_FILE, AssemblerMissing, Cubi
 from lego_mlir.diagnostics import LegoError, Location
 from lego_mlir.hardware.targets import Target
 
-_ENTRY = re.compile(r"^[ \t]*(?:\.\w+[ \t]+)*\.entry\b", re.M)
-
 _USES_SETMAXNREG = re.compile(r"^[^/\n]*\bsetmaxnreg\.", re.M)
-
-_CALLS = "(C7509)"
 
 
 def assemble(ptx: str, target: Target, *, options: Sequence[str] = ()) -> Cubin:
@@ -40,30 +36,11 @@ def assemble(ptx: str, target: Target, *, options: Sequence[str] = ()) -> Cubin:
     """
     if not ptx.strip():
         raise LegoError("there is no PTX to assemble", location=Location(PTX_FILE))
-    if _USES_SETMAXNREG.search(ptx):
-        return _by_ptxas(ptx, target, options)
-    is_free = len(_ENTRY.findall(ptx)) > ptx.count(".minnctapersm")
-    if is_free and (made := _if_ptxas(ptx, target, options)):
-        return made
-    try:
-        made = nvjitlink.assemble(ptx, target, options)
-        return _if_ptxas(ptx, target, options) or made if _CALLS in made.log else made
-    except AssemblerMissing as missing:
-        try:
-            return _by_ptxas(ptx, target, options)
-        except AssemblerMissing:
-            raise missing from None
+    from lego_mlir.compiler.backend import ptxas  # what it imports is not quick
 
-
-def _if_ptxas(ptx: str, target: Target, options: Sequence[str]) -> Cubin | None:
-    """Return what ptxas makes; `None` if it is not installed."""
     try:
-        return _by_ptxas(ptx, target, options)
+        return ptxas.assemble(ptx, target, options)
     except AssemblerMissing:
-        return None
-
-
-def _by_ptxas(ptx: str, target: Target, options: Sequence[str]) -> Cubin:
-    from lego_mlir.compiler.backend import ptxas  # few need it, and what it imports is not quick
-
-    return ptxas.assemble(ptx, target, options)
+        if _USES_SETMAXNREG.search(ptx):
+            raise
+    return nvjitlink.assemble(ptx, target, options)

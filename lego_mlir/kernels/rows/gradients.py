@@ -153,9 +153,8 @@ def layernorm_backward(
     """
     check_types("layernorm_backward", dtype=dtype, weight=weight, residual=residual)
 
-    is_fused = columns is not None and columns > _FUSED_COLUMNS and bytes_of(dtype) == 2
-
     def normalized(x: Any, mean: Any, rstd: Any) -> Any:
+        is_fused = columns is not None and columns > _FUSED_COLUMNS and bytes_of(dtype) == 2
         return x * rstd - mean * rstd if is_fused else (x - mean) * rstd
 
     def gradient(normal: Any, slope: Any, w: Any, rstd: Any, columns: Any, sums: Any) -> Any:

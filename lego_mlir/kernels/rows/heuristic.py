@@ -32,13 +32,9 @@ _READ_WHOLE, _READ_BYTES = {False: 1536, True: 1024}, 96
 """The longest rows that are only read once, and yet held in registers as a whole, by whether
 elements have 4 bytes; and the most bytes of one that a thread has."""
 
-_READ_HELD = {False: (2, ((4096, 2), (10240, 4))), True: (2, ((4096, 4), (16384, 8)))}
+_READ_HELD = {False: (2, ((4096, 2), (12288, 4))), True: (2, ((4096, 4), (16384, 8)))}
 """The vectors of a thread in a piece of longer rows that are only read, and held, with the warps of
 a row by its most columns, by whether elements have 4 bytes: of many rows."""
-
-_READ_AGAIN = 32768, 98304
-"""The longest rows of 4-byte elements that 4 warps read without holding them, and that 8 do, if
-those do not divide them; of shorter elements 8 warps do, beyond the latter 4 vectors at once."""
 
 _READ_FEW = 8192
 """The longest row that is only read, and held, of few."""
@@ -273,12 +269,11 @@ def _choose_read(problem: RowsProblem) -> RowsConfig:
     warps = next((warps for most, warps in warps_of.items() if n <= most), 0)
     if warps:
         return _pieces(problem, warps, piece, "pieces need few registers", held=True)
-    is_even = n % (_MANY_WARPS * WARP_THREADS * 4 * MAX_ACCESS_BYTES // problem.element_bytes) == 0
-    steps = sum(n > most for most in _READ_AGAIN)
-    has_many = (is_wide and has_vectors(problem)) or (steps > 1 and not is_even)
-    warps, piece = _MANY_WARPS, 4 if has_many else 2
-    if has_many and is_wide and not is_even:
-        warps = _WARPS << steps
+    warps, piece = _MANY_WARPS, 2
+    if is_wide and has_vectors(problem):
+        piece = 4
+        is_even = n % (_MANY_WARPS * WARP_THREADS * piece * problem.vector) == 0
+        warps = _MANY_WARPS if is_even else _WARPS
     return _pieces(problem, warps, piece, "a row that is only read is not held")
 
 

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -57,22 +58,26 @@ def test_why_nvjitlink_does_not_do() -> None:
     assert "'setmaxnreg' ignored" in message
 
 
-def test_each_module_goes_to_its_assembler(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ptxas_goes_first(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     called = []
     for by in (ptxas, nvjitlink):
         name = by.__name__.rsplit(".", 1)[-1]
+        original = by.assemble
 
-        def made(*_: object, name: str = name) -> SimpleNamespace:
+        def made(*of: Any, name: str = name, original: Any = original) -> Any:
             called.append(name)
-            return SimpleNamespace(log="")
+            return original(*of)
 
         monkeypatch.setattr(by, "assemble", made)
     in_comment = PLAIN.replace("ret;", "ret; // setmaxnreg.inc\n")
-    unbounded = PLAIN.replace(".minnctapersm 1", "")
-    two = PLAIN + unbounded
-    for text in (PTX, PLAIN, in_comment, unbounded, two):
+    for text in (PTX, PLAIN):
         assemble(text, SM_90A)
-    assert called == ["ptxas", "nvjitlink", "nvjitlink", "ptxas", "ptxas"]
+    assert called == ["ptxas"] * 2
+    without_package(monkeypatch)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    for text in (PLAIN, in_comment):
+        assemble(text, SM_90A)
+    assert called[2:] == ["ptxas", "nvjitlink"] * 2
 
 
 def test_same_input_gives_the_same_code() -> None:

@@ -59,7 +59,7 @@ def ptx_from_llvm(name: str, feature: str) -> bytes:
 
 
 @pytest.mark.parametrize("target", TARGETS.values(), ids=str)
-def test_llvm_makes_ptx_that_nvjitlink_assembles(target: Target) -> None:
+def test_llvm_makes_ptx_that_is_assembled(target: Target) -> None:
     ptx = run_isolated(lambda: ptx_from_llvm(target.name, target.feature), isolate=True).decode()
     assert f".version {target.ptx_version}\n" in ptx
     assert f".target {target.name}\n" in ptx
@@ -91,7 +91,7 @@ def test_unknown_target(name: str) -> None:
 
 
 @pytest.mark.parametrize("target", TARGETS.values(), ids=str)
-def test_nvjitlink_assembles_for(target: Target) -> None:
+def test_the_assembler_knows(target: Target) -> None:
     cubin = assemble(kernel(target), target)
     assert cubin.code[:4] == b"\x7fELF"
     assert [r.kernel for r in cubin.resources] == ["k"]

@@ -290,7 +290,7 @@ def test_pieces_in_stages_fit_a_row(columns: int, shown: str) -> None:
         (layernorm, "f32", 131072, "of 16 CTAs, in 2 pieces of 65536 columns, 3 stages in"),
         (cross_entropy, "f32", 32768, "8 pieces of 4096 columns, read for each pass; 8 warps"),
         (cross_entropy, "f32", 20000, "9 pieces of 2048 columns and one of 1568, read for each p"),
-        (cross_entropy, "f32", 151936, "of 8192 columns and one of 4480, read for each pass; 16 w"),
+        (cross_entropy, "f32", 151936, "of 2048 columns and one of 384, read for each pass; 4 w"),
         (
             layernorm,
             "bf16",
