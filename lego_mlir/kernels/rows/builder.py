@@ -56,9 +56,9 @@ from lego_mlir.kernels.rows.bodies.shifted import (
     shifted_inputs,
     type_of_copies,
 )
-from lego_mlir.kernels.rows.column_sums import SMS, choose_for_columns, count_ctas
 from lego_mlir.kernels.rows.config import RowsConfig, check_config
-from lego_mlir.kernels.rows.heuristic import choose, dependent_ctas
+from lego_mlir.kernels.rows.heuristics.choice import choose, dependent_ctas
+from lego_mlir.kernels.rows.heuristics.column_sums import SMS, choose_for_columns, count_ctas
 from lego_mlir.kernels.rows.lengths import RowLengths, bounds_of, multiples_of, of_any_length
 from lego_mlir.kernels.rows.problem import (
     GROUP_COLUMNS,

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from lego_mlir.hardware.limits import WARP_THREADS
 from lego_mlir.kernels.rows.config import RowsConfig
+from lego_mlir.kernels.rows.heuristics.streams import choose_stream
 from lego_mlir.kernels.rows.problem import RowsProblem
-from lego_mlir.kernels.rows.streams import choose_stream
 
 _HELD = (4, 64), (8, 80)
 """The warps of a CTA that holds a row, and the most elements of a thread."""

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from lego_mlir.hardware.limits import MAX_CLUSTER_CTAS, WARP_THREADS
 from lego_mlir.kernels.rows.config import RowsConfig, has_vectors
-from lego_mlir.kernels.rows.problem import ELEMENT, RowsProblem, names_of
-from lego_mlir.kernels.rows.stream_tables import (
+from lego_mlir.kernels.rows.heuristics.stream_tables import (
     FILLED,
     FOLLOWED,
     IN_WORDS,
@@ -24,6 +23,7 @@ from lego_mlir.kernels.rows.stream_tables import (
     UNFILLED,
     Stream,
 )
+from lego_mlir.kernels.rows.problem import ELEMENT, RowsProblem, names_of
 
 _SHARED_BYTES = 208 << 10
 """Shared memory of a multiprocessor that stages may have."""

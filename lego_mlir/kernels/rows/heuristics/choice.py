@@ -12,11 +12,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from lego_mlir.hardware.limits import MAX_ACCESS_BYTES, MAX_CLUSTER_CTAS, WARP_THREADS
-from lego_mlir.kernels.rows.column_sums import choose_sums
 from lego_mlir.kernels.rows.config import RowsConfig, has_vectors, threads_of
-from lego_mlir.kernels.rows.odd import choose_in_words
+from lego_mlir.kernels.rows.heuristics.column_sums import choose_sums
+from lego_mlir.kernels.rows.heuristics.odd import choose_in_words
+from lego_mlir.kernels.rows.heuristics.streams import choose_filled, choose_stream
 from lego_mlir.kernels.rows.problem import ROW, RowsProblem
-from lego_mlir.kernels.rows.streams import choose_filled, choose_stream
 
 _WARPS, _MANY_WARPS, _MOST_WARPS = 4, 8, 16
 

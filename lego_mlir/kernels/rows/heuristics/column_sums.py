@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 from lego_mlir.hardware.limits import MAX_ACCESS_BYTES, MAX_CLUSTER_CTAS, WARP_THREADS
 from lego_mlir.kernels.rows.config import RowsConfig, threads_of
+from lego_mlir.kernels.rows.heuristics.streams import choose_stream
 from lego_mlir.kernels.rows.problem import RowsProblem
-from lego_mlir.kernels.rows.streams import choose_stream
 
 _WARPS = 4
 """Warps of a CTA that only adds up columns."""
