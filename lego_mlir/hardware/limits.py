@@ -40,6 +40,9 @@ MAX_SM_THREADS = 2048
 MAX_SM_CTAS = 32
 """CTAs that a multiprocessor holds at once (CUDA C++ Programming Guide, "Compute Capabilities")."""
 
+HOPPER_SMS = 132
+"""Multiprocessors of an H100 SXM, and of an H200."""
+
 SM_REGISTERS = 65536
 """32-bit registers of a multiprocessor, all of which one CTA may have."""
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from lego_mlir.compiler.backend.assembly import Cubin
 from lego_mlir.hardware.limits import (
+    HOPPER_SMS,
     MAX_CTA_DIMS,
     MAX_CTA_THREADS,
     MAX_GRID_DIMS,
@@ -35,9 +36,6 @@ _BLOCK_SIZES = ("nvvm.maxntid", "nvvm.reqntid")
 
 _SHARED_SEGMENT = 10
 """Which segment of a launch's operands is the size of its dynamic shared memory."""
-
-_SMS = 132
-"""The multiprocessors of an H100 or H200; GPUs of other targets have as many, or about as many."""
 
 _REGISTER_UNIT = 8
 """Registers of a thread are allocated in multiples of this."""
@@ -141,14 +139,16 @@ def check_registers(module: Any, cubin: Cubin, source: Source) -> None:
 def is_alone(launch: Any, target: Target) -> bool:
     """Return whether a CTA of a `gpu.launch_func` has a multiprocessor for itself.
 
-    It has if there are no more CTAs than multiprocessors, or if another would find no dynamic
-    shared memory. Sizes that are not constant say nothing.
+    It has if there are no more CTAs than an H100 has multiprocessors, or if another would find no
+    dynamic shared memory. Sizes that are not constant say nothing. On GPUs with fewer
+    multiprocessors some have several of the CTAs, as far as their registers go.
     """
     segments = list(launch.attributes["operandSegmentSizes"])
     first = sum(segments[:_SHARED_SEGMENT])
     known = _known(list(launch.operands)[first]) if segments[_SHARED_SEGMENT] else None
     grid = [n for n in _sizes(launch)[:3] if n is not None]
-    return 2 * (known or 0) > target.optin_shared_bytes or (len(grid) == 3 and prod(grid) <= _SMS)
+    are_few = len(grid) == 3 and prod(grid) <= HOPPER_SMS
+    return are_few or 2 * (known or 0) > target.optin_shared_bytes
 
 
 def _sizes(launch: Any) -> list[int | None]:

@@ -20,6 +20,7 @@ from typing import Any
 
 from lego_mlir.hardware.limits import (
     BANK_BYTES,
+    HOPPER_SMS,
     MAX_SHARED_BYTES,
     MAX_SM_CTAS,
     MAX_SM_THREADS,
@@ -108,9 +109,6 @@ _L2_BYTES = 46e6
 _LAUNCH = 280.0
 """Cycles from a multiprocessor's CTA to its next one, in dependent launches: the fewest that were
 seen on an H200. In others they are half as many."""
-
-_SMS = 132
-"""Multiprocessors of an H200."""
 
 _UNEVEN = 1.0
 """By so much of the time a kernel takes longer where the busiest multiprocessor has twice as many
@@ -210,13 +208,13 @@ class Accesses:
         """
         import numpy as np
 
-        each = np.maximum(1.0, self.tiles / _SMS)
+        each = np.maximum(1.0, self.tiles / HOPPER_SMS)
         return np.ceil(each) / each
 
     @property
     def idle_cycles(self) -> Any:
         """Cycles in which the first CTAs only load and the last ones only store, for all CTAs."""
-        return self.prices.idle * self.cta_cycles / (self.tiles / _SMS * self.warps)
+        return self.prices.idle * self.cta_cycles / (self.tiles / HOPPER_SMS * self.warps)
 
     @property
     def cycles(self) -> Any:

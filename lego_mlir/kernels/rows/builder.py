@@ -34,6 +34,7 @@ from lego_mlir.frontend import (
     kernel,
     sequence,
 )
+from lego_mlir.hardware.limits import HOPPER_SMS
 from lego_mlir.kernels.public import public
 from lego_mlir.kernels.rows.bodies.persistent import (
     PARTIAL_COLUMNS,
@@ -58,7 +59,7 @@ from lego_mlir.kernels.rows.bodies.shifted import (
 )
 from lego_mlir.kernels.rows.config import RowsConfig, check_config
 from lego_mlir.kernels.rows.heuristics.choice import choose, dependent_ctas
-from lego_mlir.kernels.rows.heuristics.column_sums import SMS, choose_for_columns, count_ctas
+from lego_mlir.kernels.rows.heuristics.column_sums import choose_for_columns, count_ctas
 from lego_mlir.kernels.rows.lengths import RowLengths, bounds_of, multiples_of, of_any_length
 from lego_mlir.kernels.rows.problem import (
     GROUP_COLUMNS,
@@ -310,7 +311,7 @@ def _with_column_sums(
 
     # Where each CTA can have a multiprocessor to itself, it adds up one output.
     across = ceildiv(problem.longest, PARTIAL_COLUMNS)
-    each = len(sums) if across * len(sums) <= SMS else 1
+    each = len(sums) if across * len(sums) <= HOPPER_SMS else 1
 
     def total(**tensors: Any) -> None:
         for some in [totals] if each > 1 else [{n: sums} for n, sums in totals.items()]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from lego_mlir.hardware.limits import HOPPER_SMS
 from lego_mlir.sim.ptx.types import PRED, TYPES, Array, Type
 
 if TYPE_CHECKING:
@@ -17,8 +18,6 @@ if TYPE_CHECKING:
 
 _U32, _U64 = TYPES["u32"], TYPES["u64"]
 _ONE = np.uint32(1)
-_MULTIPROCESSORS = 132
-"""Of an H100 SXM."""
 
 
 def _lanes(name: str, make: Callable[[Wave], Array]) -> Callable[[Wave], Array]:
@@ -96,7 +95,7 @@ def _constant(value: int, dtype: type[np.generic] = np.uint32) -> Callable[[Wave
 
 def _multiprocessor(w: Wave) -> Array:
     """Return a multiprocessor for each lane: CTAs go to them in turn."""
-    found: Array = w.cta_of_lane % _MULTIPROCESSORS
+    found: Array = w.cta_of_lane % HOPPER_SMS
     return found.astype(np.uint32)
 
 
@@ -120,7 +119,7 @@ _MAKERS: dict[str, Callable[[Wave], Array]] = {
     "%lanemask_gt": lambda w: ~((_bit(w) - _ONE) | _bit(w)),
     "%lanemask_ge": lambda w: ~(_bit(w) - _ONE),
     "%smid": _multiprocessor,
-    "%nsmid": _constant(_MULTIPROCESSORS),
+    "%nsmid": _constant(HOPPER_SMS),
     "%aggr_smem_size": lambda w: np.array([w.launch.shared], np.uint32),
     "%dynamic_smem_size": lambda w: np.array([w.launch.dynamic_shared], np.uint32),
     "%total_smem_size": lambda w: np.array([w.launch.shared], np.uint32),

@@ -9,7 +9,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import NamedTuple
 
-from lego_mlir.hardware.limits import MAX_ACCESS_BYTES, MAX_CLUSTER_CTAS, WARP_THREADS
+from lego_mlir.hardware.limits import (
+    HOPPER_SMS,
+    MAX_ACCESS_BYTES,
+    MAX_CLUSTER_CTAS,
+    WARP_THREADS,
+)
 from lego_mlir.kernels.rows.config import RowsConfig, threads_of
 from lego_mlir.kernels.rows.heuristics.streams import choose_stream
 from lego_mlir.kernels.rows.problem import RowsProblem
@@ -20,9 +25,6 @@ _WARPS = 4
 _CTAS, _COLUMN_CTAS = 264, 2112
 """CTAs that add up the same columns, and all that only add up columns: the most there are, unless
 the table says how many."""
-
-SMS = 132
-"""Multiprocessors of an H200."""
 
 
 class _Loop(NamedTuple):
@@ -106,7 +108,7 @@ def choose_sums(problem: RowsProblem, *, clusters: bool) -> RowsConfig | None:
         ctas=min(found.ctas, -(-problem.many_rows // rows)),
         ahead=found.ahead,
         together=found.together,
-        ctas_per_sm=-(-found.ctas // SMS) if problem.has_masks and cluster == 1 else 1,
+        ctas_per_sm=-(-found.ctas // HOPPER_SMS) if problem.has_masks and cluster == 1 else 1,
         reason=f"{threads} threads a row",
     )
 
