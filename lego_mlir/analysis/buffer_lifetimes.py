@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +26,13 @@ class BufferLifetime:
     def overlaps(self, other: BufferLifetime) -> bool:
         """Return whether both buffers are needed at some operation."""
         return self.first_use <= other.last_use and other.first_use <= self.last_use
+
+
+def least_bytes(buffers: Sequence[BufferLifetime]) -> int:
+    """Return the bytes of the buffers that are needed at once where most are."""
+    begins = [(b.first_use, b.size) for b in buffers]
+    ends = [(b.last_use + 1, -b.size) for b in buffers]
+    return max(accumulate(change for _, change in sorted(begins + ends)), default=0)
 
 
 def assign_offsets(buffers: Sequence[BufferLifetime]) -> list[int]:

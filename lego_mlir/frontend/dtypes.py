@@ -7,6 +7,7 @@ conversions are those of unsigned numbers.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 from lego_mlir.diagnostics import LegoError
@@ -55,7 +56,13 @@ def mlir_element(dtype: str) -> Any:
     return ir.Type.parse(mlir_name(dtype))
 
 
+@lru_cache(maxsize=1 << 8)
+def _name_of(element: Any) -> str:
+    """Return an MLIR type as text."""
+    return str(element)
+
+
 def dtype_of(element: Any, *, unsigned: bool = False) -> str:
     """Return the name of the element type that an MLIR type stands for."""
-    name = str(element)
+    name = _name_of(element)
     return name.replace("i", "u") if unsigned else name

@@ -6,6 +6,7 @@ Rings, roles, asynchronous dots and turns, as `dialects/lego.irdl.mlir` specifie
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, Literal, TypeAlias
 
 from lego_mlir.mlir.bindings import ir
@@ -64,12 +65,19 @@ def ring_type(stages: int, tile: Any) -> Any:
 
 def stages_of(ring: Any) -> int:
     """Return how many tiles a ring holds."""
-    return int(str(ring.type)[len(_RING_PREFIX) :].split(" ", 1)[0])
+    return _ring_parts(ring.type)[0]
 
 
 def tile_type_of(ring: Any) -> Any:
     """Return the type of the tiles of a ring."""
-    return ir.Type.parse(str(ring.type).partition(", ")[2][:-1], context=ring.type.context)
+    return _ring_parts(ring.type)[1]
+
+
+@lru_cache(maxsize=1 << 8)
+def _ring_parts(kind: Any) -> tuple[int, Any]:
+    """Return the stages of a type of rings, and the type of their tiles."""
+    stages, _, tile = str(kind)[len(_RING_PREFIX) : -1].partition(" : i64, ")
+    return int(stages), ir.Type.parse(tile, context=kind.context)
 
 
 # Readers.

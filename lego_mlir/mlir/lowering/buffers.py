@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from math import gcd
 from typing import Any
 
@@ -264,6 +265,7 @@ def _maker(value: Any) -> str | None:
     return None if isinstance(value, ir.BlockArgument) else value.owner.name
 
 
+@lru_cache(maxsize=1 << 10)
 def is_workgroup(kind: Any) -> bool:
     """Return whether a memref type is in shared memory."""
     return str(ir.MemRefType(kind).memory_space) == "#gpu.address_space<workgroup>"

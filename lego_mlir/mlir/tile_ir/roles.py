@@ -48,6 +48,25 @@ def role_around_value(value: Any) -> Any | None:
     return owner if owner.name == pipelines.ROLE else role_around(owner)
 
 
+class Roles:
+    """The roles of the operations of one kernel, each read once.
+
+    Args:
+        kernel: the kernel; its roles stay as they are.
+    """
+
+    def __init__(self, kernel: TileKernel) -> None:
+        self._kernel = kernel
+        self._known: dict[Any, Role] = {}
+
+    def of(self, op: Any) -> Role:
+        """Return the role that executes an operation; as `role_of`."""
+        around = role_around(op)
+        if around not in self._known:
+            self._known[around] = role_of(self._kernel, op)
+        return self._known[around]
+
+
 def role_of(kernel: TileKernel, op: Any) -> Role:
     """Return the role that executes an operation: all warps if it is in none."""
     found = role_around(op)

@@ -25,7 +25,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from lego_mlir.analysis.buffer_lifetimes import BufferLifetime, assign_offsets
+from lego_mlir.analysis.buffer_lifetimes import BufferLifetime, assign_offsets, least_bytes
 from lego_mlir.hardware.limits import (
     MAX_ACCESS_BYTES,
     MAX_SM_THREADS,
@@ -198,6 +198,11 @@ def offsets_of(
         separate = list(lifetimes)
         for k in by_size[sharing:]:
             separate[k] = alone[k]
+        least = least_bytes(separate)
+        if least > at_least and most is None:
+            most = max(at_least, free())
+        if most is not None and least > most:
+            continue  # whatever their offsets
         offsets = assign_offsets(separate)
         end = _end(separate, offsets)
         if end > at_least and most is None:

@@ -26,6 +26,7 @@ from lego_mlir.mlir.lowering.indices.index_reader import IndexReader
 from lego_mlir.mlir.scopes import scope_of
 from lego_mlir.mlir.tile_ir.kernels import TileKernel
 from lego_mlir.mlir.tile_ir.open_sizes import index_of, read_sizes, typical
+from lego_mlir.mlir.tile_ir.roles import Roles
 from lego_mlir.mlir.tile_ir.types import bytes_of
 
 
@@ -79,10 +80,12 @@ class Accesses:
 
     Attributes:
         kernel: the kernel.
+        roles: those of its operations.
     """
 
     def __init__(self, kernel: TileKernel) -> None:
         self.kernel = kernel
+        self.roles = Roles(kernel)
         self._known: dict[Any, TileAccess] = {}
 
     @cached_property

@@ -47,7 +47,7 @@ from lego_mlir.mlir.dialect import tile_operations as tiles
 from lego_mlir.mlir.emit import nvvm
 from lego_mlir.mlir.modules import operations_in
 from lego_mlir.mlir.tile_ir.kernels import TileKernel
-from lego_mlir.mlir.tile_ir.roles import Role, role_of
+from lego_mlir.mlir.tile_ir.roles import Role, Roles
 from lego_mlir.mlir.tile_ir.types import is_shared_tile
 from lego_mlir.mlir.tile_passes.lower_pipelines.addresses import by_rank
 from lego_mlir.mlir.tile_passes.lower_pipelines.copy_groups import CopyGroups
@@ -84,6 +84,7 @@ class _Lowering:
     def __init__(self, kernel: TileKernel, makers: list[Any]) -> None:
         self._kernel = kernel
         self._makers = makers
+        self._roles = Roles(kernel)
         self._copies = TensorCopies(kernel)
         self._thread_copies = ThreadCopies(kernel)
         self._rings: dict[Any, Ring] = {}
@@ -265,7 +266,7 @@ class _Lowering:
         return build.compare("eq", self._kernel.launch_thread, first)
 
     def _role(self, op: Any) -> Role:
-        return role_of(self._kernel, op)
+        return self._roles.of(op)
 
 
 def _fills(filling: Sequence[int], rank: Any) -> Any | None:

@@ -33,7 +33,7 @@ from lego_mlir.mlir.layouts import layout_attribute
 from lego_mlir.mlir.lowering.parts_access.copies import CHUNK_BYTES
 from lego_mlir.mlir.tile_ir.kernels import TileKernel
 from lego_mlir.mlir.tile_ir.operations import slice_of
-from lego_mlir.mlir.tile_ir.roles import Role, role_of
+from lego_mlir.mlir.tile_ir.roles import Role
 from lego_mlir.mlir.tile_ir.types import shared_layout_in
 from lego_mlir.mlir.tile_passes.assign_layouts.memory_anchors import (
     Accesses,
@@ -68,7 +68,7 @@ def check_thread_copy(accesses: Accesses, copy: Any) -> tuple[DistributedLayout,
     access = _access(accesses, copy)
     shared = shared_layout_in(pipelines.tile_type_of(copy.operands[0]))
     assert shared is not None  # the verifier has seen to it
-    divided = _divided(accesses, access, role_of(kernel, copy), shared)
+    divided = _divided(accesses, access, accesses.roles.of(copy), shared)
     own = slice_of_cta(divided)
     if own is None or own.shape != tuple(shared.dims):
         raise LegoError(

@@ -81,6 +81,12 @@ class CopiesAhead:
         self.block = body_of(loop)
         self._low, self._high, self._stride = list(loop.operands)[:3]
         self._fills: list[tuple[int, list[Any]]] = []
+        listed = operations_of(self.block)
+        self._places = {op: k for k, op in enumerate(listed)}
+        self._producing: dict[Any, list[Any]] = {}
+        for op in listed:
+            if op.name in pipelines.PRODUCES:
+                self._producing.setdefault(tuple(op.operands)[:2], []).append(op)
         for together in self.copied_together(acquires):
             iterations = min(self.iterations(op, ahead) for op in together)
             operations = [op for acquire in together for op in self._fill_of(acquire)]
@@ -112,11 +118,7 @@ class CopiesAhead:
 
     def _fill_of(self, acquire: Any) -> list[Any]:
         """Return what fills a tile: the scalars of the body that it needs, and its operations."""
-        key = tuple(acquire.operands)
-        listed = operations_of(self.block)
-        own = [
-            op for op in listed if op.name in pipelines.PRODUCES and tuple(op.operands)[:2] == key
-        ]
+        own = self._producing[tuple(acquire.operands)]
         needed: set[Any] = set()
         pending = [x for op in own for x in op.operands]
         while pending:
@@ -132,7 +134,7 @@ class CopiesAhead:
                 raise self._error(acquire, f"'{op.name}'")
             needed.add(op)
             pending.extend(op.operands)
-        return [op for op in listed if op in needed or op in own]
+        return sorted(needed.union(own), key=self._places.__getitem__)
 
     def _error(self, acquire: Any, what: str) -> Exception:
         return self._step.error(

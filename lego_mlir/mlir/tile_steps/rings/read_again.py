@@ -27,6 +27,7 @@ With `extend_late = 1` the wider copies in a loop of tiles that are loaded befor
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from lego_mlir.analysis.distributed import Place
@@ -106,9 +107,11 @@ class _Body:
         for op in reversed([op for op, segment in self._cheap.values() if segment == _BEFORE]):
             if self._only_reads(op) and not any(True for _ in op.results[0].uses):
                 self._step.erase(op)
-        for op in operations_of(self._block):
+        of_rings = [op for op in operations_of(self._block) if op.name in pipelines.CONSUMES]
+        waits = [op for op in of_rings if op.name == pipelines.WAIT]
+        for op in of_rings:
             if op.name == pipelines.RELEASE:
-                self._delay(op)
+                self._delay(op, waits)
 
     def extend_late(self) -> None:
         """Mark the wider copies of tiles that are made before the loop."""
@@ -163,14 +166,10 @@ class _Body:
             return False
         return self._only_reads(op.operands[0].owner.operation)
 
-    def _delay(self, release: Any) -> None:
-        """Move a release behind all that reads its tile."""
-        waits = (
-            op
-            for op in operations_of(self._block)
-            if op.name == pipelines.WAIT and list(op.operands) == list(release.operands)
-        )
-        readers = [op for wait in waits for op in users_in(wait.results[0], self._block)]
+    def _delay(self, release: Any, waits: Sequence[Any]) -> None:
+        """Move a release behind all that reads its tile, by one of the waits of the body."""
+        own = [op for op in waits if list(op.operands) == list(release.operands)]
+        readers = [op for wait in own for op in users_in(wait.results[0], self._block)]
         last = last_of([release, *readers])
         if last != release:
             release.move_after(last)

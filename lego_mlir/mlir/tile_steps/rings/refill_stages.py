@@ -31,6 +31,7 @@ threads read needs a barrier before it is filled; one that the thread has copied
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 from lego_mlir.mlir.dialect import pipeline_operations as pipelines
@@ -38,7 +39,6 @@ from lego_mlir.mlir.modules import body_of
 from lego_mlir.mlir.schedule.transform_step import TransformStep, transform
 from lego_mlir.mlir.tile_steps.kernels import (
     first_of,
-    following,
     loops_of,
     operations_of,
     users_in,
@@ -75,7 +75,8 @@ class _Refills(CopiesAhead):
 
     def places(self) -> list[Any]:
         """Return the operation before which each copy of an iteration stands."""
-        return [following(op) for op in self._releases()]
+        listed = operations_of(self.block)
+        return [behind for op, behind in pairwise(listed) if op.name == pipelines.RELEASE]
 
     def _releases(self) -> list[Any]:
         return [op for op in operations_of(self.block) if op.name == pipelines.RELEASE]
