@@ -57,17 +57,24 @@ def operations_in(op: Any, closed: Collection[str] = ()) -> Iterator[Any]:
     return itertools.islice(found, 1, None)
 
 
-def has_inside(op: Any, is_wanted: Callable[[Any], bool]) -> bool:
-    """Return whether an operation that is wanted is in one, which is not asked itself."""
-    found = False
+def first_inside(op: Any, is_wanted: Callable[[Any], bool]) -> Any | None:
+    """Return the first operation in one that is wanted, `None` if there is none."""
+    found = None
 
     def look(inner: Any) -> Any:
         nonlocal found
-        found = is_wanted(inner) and inner != op
-        return ir.WalkResult.INTERRUPT if found else ir.WalkResult.ADVANCE
+        if not is_wanted(inner) or inner == op:
+            return ir.WalkResult.ADVANCE
+        found = inner
+        return ir.WalkResult.INTERRUPT
 
     op.walk(look, ir.WalkOrder.PRE_ORDER)
     return found
+
+
+def has_inside(op: Any, is_wanted: Callable[[Any], bool]) -> bool:
+    """Return whether an operation that is wanted is in one, which is not asked itself."""
+    return first_inside(op, is_wanted) is not None
 
 
 def launches_in(module: Any) -> list[Any]:

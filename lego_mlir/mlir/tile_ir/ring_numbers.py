@@ -71,6 +71,7 @@ class RingNumbers:
         self._scalars = Scalars()
         self._last: dict[Any, tuple[Any, Int]] = {}
         self._listed: dict[Any, list[Any]] = {}
+        self._limits: dict[Any, tuple[Int, Int] | None] = {}
         self.before: dict[Any, State] = {}
 
     def number(self, op: Any) -> Int:
@@ -163,6 +164,12 @@ class RingNumbers:
 
     def _limit(self, branch: Any) -> tuple[Int, Int] | None:
         """Return a and b of a branch that is taken where a < b, if it has no other way."""
+        if branch not in self._limits:
+            self._limits[branch] = self._limit_of(branch)
+        return self._limits[branch]
+
+    def _limit_of(self, branch: Any) -> tuple[Int, Int] | None:
+        """Return what `_limit` does, which asks for each branch once."""
         others = branch.regions[1].blocks
         listed = open_conditions(branch)
         numbers = compared(listed[0]) if len(listed) == 1 else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import accumulate
 from typing import Any
 
 from lego_mlir.mlir.bindings import ir
@@ -91,8 +92,8 @@ def segments_of(op: Any) -> list[list[Any]]:
     if OPERAND_SEGMENTS not in op.attributes:  # the last of two groups is the only variadic one
         return [list(op.operands)[:1], list(op.operands)[1:]]
     sizes = list(ir.DenseI32ArrayAttr(op.attributes[OPERAND_SEGMENTS]))
-    operands = iter(op.operands)
-    return [[next(operands) for _ in range(n)] for n in sizes]
+    operands = list(op.operands)
+    return [operands[end - n : end] for n, end in zip(sizes, accumulate(sizes), strict=True)]
 
 
 def scatter_number_of(op: Any) -> int | None:
@@ -108,7 +109,10 @@ def is_in_bounds(op: Any) -> bool:
 
 def is_masked(op: Any) -> bool:
     """Return whether a load_parts or store_parts has a mask."""
-    return op.name in (LOAD_PARTS, STORE_PARTS) and bool(segments_of(op)[-1])
+    if op.name not in (LOAD_PARTS, STORE_PARTS):
+        return False
+    *_, of_mask = ir.DenseI32ArrayAttr(op.attributes[OPERAND_SEGMENTS])
+    return bool(of_mask)
 
 
 def matrices_of(op: Any) -> int:

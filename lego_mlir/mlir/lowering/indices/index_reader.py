@@ -36,7 +36,7 @@ class IndexReader:
         self.leaf: Callable[[Any], Sym | None] = lambda value: None
         self._known: dict[Any, Int] = {}
         self._deferred: dict[Any, Callable[[], Int]] = {}
-        self._names: set[str] = set()
+        self._names: dict[str, None] = {}
 
     def define(self, value: Any, x: Int) -> None:
         """Set the expression of a value, the result of a lego operation."""
@@ -62,21 +62,33 @@ class IndexReader:
         """
         if not isinstance(value, ir.BlockArgument) and value.owner.name.startswith(dialect.PREFIX):
             return self.read(value)  # its layout alone defines it
+        known = self._known.get(value)
         with self.aside():
             self.leaf = lambda value: None
-            return self._read(value, assuming=False)
+            found = self._read(value, assuming=False)
+        if known is not None:
+            self._known[value] = known  # reading what a loop carries notes it anew
+        return found
 
     @contextmanager
     def aside(self) -> Iterator[None]:
-        """Read for a proof: on exit the reader's state is what it was before."""
-        values, known, names = dict(self.values), dict(self._known), set(self._names)
-        leaf = self.leaf
+        """Read for a proof: on exit the reader's state is what it was before.
+
+        Reading only adds to it.
+        """
+        leaf, counts = self.leaf, [len(noted) for noted in self._noted]
         try:
             yield
         finally:
-            self.values.clear()
-            self.values.update(values)
-            self._known, self._names, self.leaf = known, names, leaf
+            for noted, count in zip(self._noted, counts, strict=True):
+                while len(noted) > count:
+                    noted.popitem()
+            self.leaf = leaf
+
+    @property
+    def _noted(self) -> tuple[dict[Any, Any], ...]:
+        """What reading adds to, the last at the end."""
+        return self.values, self._known, self._names
 
     def is_readable(self, value: Any) -> bool:
         """Return whether every lego operation that a value depends on has been read."""
@@ -102,7 +114,7 @@ class IndexReader:
     ) -> Sym:
         """Return a new symbol for a value, with a name that is unique in the module."""
         name = hint if hint not in self._names else f"{hint}.{len(self.values)}"
-        self._names.add(name)
+        self._names[name] = None
         symbol = Sym(name, lo, hi, divisors)
         self.values[symbol] = value
         return symbol

@@ -7,21 +7,20 @@ on the ring, as often and in the same order, and one of them alone does not wait
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from lego_mlir.mlir.dialect import pipeline_operations as pipelines
-from lego_mlir.mlir.modules import operations_in
 from lego_mlir.mlir.tile_ir.cluster_values import ClusterValues
 from lego_mlir.mlir.tile_ir.kernels import TileKernel
 
 
-def check_multicast(kernel: TileKernel) -> None:
-    """Check the copies of a kernel that are made by multicast.
+def check_multicast(kernel: TileKernel, inside: Sequence[Any]) -> None:
+    """Check the copies that are made by multicast, of a kernel with these operations.
 
     Raises:
         LegoError: at the operation that is wrong, or not proven right.
     """
-    inside = list(operations_in(kernel.launch))
     copies = [op for op in inside if pipelines.is_multicast(op)]
     if not copies:
         return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from lego_mlir.hardware.limits import SM_REGISTERS, WARP_THREADS, WARPGROUP_WARPS
@@ -19,13 +20,12 @@ _ENDS = ("gpu.terminator",)
 _CARRIES = ("scf.yield", "scf.for")
 
 
-def check_roles(kernel: TileKernel) -> None:
-    """Check the roles, turns and asynchronous dots of a kernel.
+def check_roles(kernel: TileKernel, inside: Sequence[Any]) -> None:
+    """Check the roles, turns and asynchronous dots of a kernel with these operations.
 
     Raises:
         LegoError: at the operation that is wrong.
     """
-    inside = list(operations_in(kernel.launch))
     roles = [op for op in inside if op.name == pipelines.ROLE]
     if roles:
         _check_warps(kernel, roles)

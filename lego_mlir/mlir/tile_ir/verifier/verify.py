@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from math import prod
 from typing import Any, TypeAlias
 
@@ -51,11 +52,29 @@ _INTEGERS = (1, 8, 16, 32, 64)
 _CLEAN = "lego.full makes a tile of one number; lego.reshape and lego.broadcast change shapes"
 
 
+_OF_TYPES = frozenset(POINTWISE) - {*SHAPES, *CHECKS, CONSTANT}
+"""Operations of which all that is asked follows from their names and the types of their tiles."""
+
 _Typed: TypeAlias = Sequence[tuple[Any, Any]]
 """Values that are tensors, vectors or memrefs, with their types."""
 
 _SHARED = "shared"
 """What is noted of a tile in shared memory where others have their layouts."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """What the operations of a kernel so far have.
+
+    Attributes:
+        layouts: the layout of each type of tiles.
+        made: the tiles that are defined.
+        pointwise: the names of pointwise operations, with the types of their tiles.
+    """
+
+    layouts: dict[Any, Any] = field(default_factory=dict)
+    made: set[Any] = field(default_factory=set)
+    pointwise: set[Any] = field(default_factory=set)
 
 
 def verify_tiles(kernel: TileKernel, *, placed: bool = False) -> None:
@@ -70,38 +89,35 @@ def verify_tiles(kernel: TileKernel, *, placed: bool = False) -> None:
     """
     check_launch(kernel)
     is_filled = dialect.FILLED in kernel.launch.attributes
-    seen: dict[Any, Any] = {}
-    made: set[Any] = set()
+    seen = _Seen()
     has_pipelines = False
     reductions = []
     with kernel.launch.context:
-        for op in operations_in(kernel.launch):
+        inside = list(operations_in(kernel.launch))
+        for op in inside:
             name = op.name
-            _verify(kernel, op, name, seen, made, placed=placed)
+            _verify(kernel, op, name, seen, placed=placed)
             if is_filled and name == tiles.RESTRICT:
                 _check_restrict(kernel, op)
             has_pipelines = has_pipelines or name in CHECKS
             if name == tiles.REDUCE_SCATTER:
                 reductions.append(op)
         if has_pipelines:
-            check_roles(kernel)
-            check_rings(kernel)
-            check_ring_run(kernel)
-            check_multicast(kernel)
+            check_roles(kernel, inside)
+            check_rings(kernel, inside)
+            check_ring_run(kernel, inside)
+            check_multicast(kernel, inside)
         check_reduce_scatters(kernel, reductions)
 
 
-def _verify(
-    kernel: TileKernel, op: Any, name: str, seen: dict[Any, Any], made: set[Any], *, placed: bool
-) -> None:
+def _verify(kernel: TileKernel, op: Any, name: str, seen: _Seen, *, placed: bool) -> None:
     """Check an operation.
 
     Args:
         kernel: that it is in.
         op: the operation.
         name: its name.
-        seen: the layout of each type of tiles so far.
-        made: the tiles that are defined so far, in the kernel.
+        seen: what the kernel has before it, to which it is added.
         placed: whether every tile must have a layout.
     """
     if name in _OF_ONE_THREAD:
@@ -115,25 +131,30 @@ def _verify(
     if len(op.regions):
         inside = _shaped(x for region in op.regions for b in region.blocks for x in b.arguments)
     defined = [*results, *inside]
-    made.update(value for value, kind in defined if not isinstance(kind, ir.MemRefType))
+    seen.made.update(value for value, kind in defined if not isinstance(kind, ir.MemRefType))
     kinds = [kind for _, kind in (*operands, *defined)]
     is_access = name in (dialect.LOAD, dialect.STORE)  # of an element, too
     if is_access or any(not isinstance(kind, ir.MemRefType) for kind in kinds):
+        _check_types(kernel, op, kinds, seen.layouts)
+        _check_outside(kernel, op, operands, seen.made)
+        of_types = (name, len(operands), *kinds) if name in _OF_TYPES else None
+        if of_types in seen.pointwise:
+            return
         checked = Checked(op, kernel.layouts, kernel.source)
-        _check_types(kernel, op, kinds, seen)
-        _check_outside(kernel, op, operands, made)
         if name in SHAPES:
             SHAPES[name](checked)
         elif name in CHECKS:
             CHECKS[name](checked)
         else:
             _check_known(checked)
-        if any(seen.get(kind) is _SHARED for _, kind in operands + results):
+        if any(seen.layouts.get(kind) is _SHARED for _, kind in operands + results):
             check_shared_tiles(checked)
             if name in DOTS:
                 check_warpgroup_dot(kernel, checked)
         else:
-            _check_layouts(checked, seen, operands, results, inside, placed=placed)
+            _check_layouts(checked, seen.layouts, operands, results, inside, placed=placed)
+            if of_types is not None:
+                seen.pointwise.add(of_types)
     elif name in CHECKS:
         CHECKS[name](Checked(op, kernel.layouts, kernel.source))
 

@@ -136,6 +136,7 @@ class _Step(NamedTuple):
         used: the tiles whose registers its operands are in.
         blocks: the blocks inside of it, with their arguments.
         is_loop: whether these run several times.
+        is_interleaved: whether it may take turns with those around it.
     """
 
     op: Any
@@ -143,6 +144,7 @@ class _Step(NamedTuple):
     used: frozenset[int]
     blocks: Sequence[tuple[Any, Sequence[Any]]]
     is_loop: bool
+    is_interleaved: bool
 
 
 class _Liveness:
@@ -177,8 +179,8 @@ class _Liveness:
     def before(self, block: Any, held: frozenset[int]) -> frozenset[int]:
         """Return the tiles that are held before a block, of those that are held behind it."""
         noted: frozenset[int] | None = None
-        for op, results, used, blocks, is_loop in self._steps_of(block):
-            if held is not noted and not _is_interleaved(op):
+        for op, results, used, blocks, is_loop, is_interleaved in self._steps_of(block):
+            if held is not noted and not is_interleaved:
                 self._note(op, held)
                 noted = held
             held = self._without(held, results)
@@ -189,13 +191,21 @@ class _Liveness:
         return held
 
     def _steps_of(self, block: Any) -> Sequence[_Step]:
-        """Return the operations of a block from its end; loops are walked more than once."""
+        """Return the operations of a block from its end; loops are walked more than once.
+
+        Without those that hold nothing and take turns with others.
+        """
         if block not in self._steps:
             self._steps[block] = steps = []
             for op in (o.operation for o in reversed(list(block.operations))):
-                used = frozenset[int]().union(*map(self._holders, op.operands))
+                held = filter(is_tile, op.operands)
+                used = frozenset[int]().union(*map(self._holders, held))
+                results = list(filter(is_tile, op.results))
                 inner = [(b, list(b.arguments)) for region in op.regions for b in region.blocks]
-                steps.append(_Step(op, list(op.results), used, inner, op.name in _LOOPS))
+                is_interleaved = _is_interleaved(op)
+                if used or results or inner or not is_interleaved:
+                    is_loop = op.name in _LOOPS
+                    steps.append(_Step(op, results, used, inner, is_loop, is_interleaved))
         return self._steps[block]
 
     def _without(self, held: frozenset[int], values: Sequence[Any]) -> frozenset[int]:
@@ -209,10 +219,10 @@ class _Liveness:
             self._most = registers, op, held
 
     def _holders(self, value: Any) -> frozenset[int]:
-        """Return the tiles whose registers a value is in: one, or none if it has no registers."""
+        """Return the tiles whose registers a tile is in: one, or none if it has no registers."""
         found = self._held.get(value)
         if found is None:
-            found = self._held[value] = self._found(value) if is_tile(value) else frozenset()
+            found = self._held[value] = self._found(value)
         return found
 
     def _found(self, tile: Any) -> frozenset[int]:
@@ -223,7 +233,7 @@ class _Liveness:
         if is_shared_tile(tile) or is_source(op):
             return none
         if self._is_alias(op):
-            return none.union(*map(self._holders, op.operands))
+            return none.union(*map(self._holders, filter(is_tile, op.operands)))
         if op.name == dialect.LOAD and _is_staged(tile):
             return none
         is_read = op.name == tiles.CONVERT and _is_operand(tile)

@@ -45,7 +45,7 @@ from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.dialect import pipeline_operations as pipelines
 from lego_mlir.mlir.dialect import tile_operations as tiles
 from lego_mlir.mlir.emit import nvvm
-from lego_mlir.mlir.modules import operations_in
+from lego_mlir.mlir.modules import has_inside, operations_in
 from lego_mlir.mlir.tile_ir.kernels import TileKernel
 from lego_mlir.mlir.tile_ir.roles import Role, Roles
 from lego_mlir.mlir.tile_ir.types import is_shared_tile
@@ -95,8 +95,7 @@ class _Lowering:
         self._doing_nothing = self._maker.doing_nothing()
         asynchronous = {ring for ring in of_threads if self._maker.engines[ring] == "cp.async"}
         self._groups = CopyGroups(kernel, of_threads, asynchronous)
-        inside = operations_in(kernel.launch)
-        self._has_wgmma = any(op.name in _DOTS and is_shared_tile(op.operands[1]) for op in inside)
+        self._has_wgmma = has_inside(kernel.launch, _is_of_warpgroup)
 
     def _numbers(self) -> Iterator[tuple[Any, Any, int]]:
         """Yield the operations on rings, with the numbers of their tiles and the rings' stages."""
@@ -267,6 +266,11 @@ class _Lowering:
 
     def _role(self, op: Any) -> Role:
         return self._roles.of(op)
+
+
+def _is_of_warpgroup(op: Any) -> bool:
+    """Return whether an operation is a dot of a tile in shared memory."""
+    return op.name in _DOTS and is_shared_tile(op.operands[1])
 
 
 def _fills(filling: Sequence[int], rank: Any) -> Any | None:

@@ -42,7 +42,7 @@ from lego_mlir.mlir.dialect import tile_operations as tiles
 from lego_mlir.mlir.dialect.pipeline_operations import role_warps
 from lego_mlir.mlir.emit import nvvm
 from lego_mlir.mlir.layouts import layout_attribute
-from lego_mlir.mlir.modules import operations_in
+from lego_mlir.mlir.modules import first_inside, operations_in
 from lego_mlir.mlir.tile_ir.roles import role_around
 from lego_mlir.mlir.tile_passes.lower_tiles import build
 from lego_mlir.mlir.tile_passes.lower_tiles.memory import allocate, where
@@ -207,7 +207,7 @@ class Exchanges:
         for exchange in reversed(self._made):
             exchange.overlap()
         kernel = self._threads.kernel
-        send = next(op for op in operations_in(kernel.launch) if _is_send(op))
+        send = first_inside(kernel.launch, _is_send)
         role = role_around(send)
         block = kernel.body if role is None else role.regions[0].blocks[0]
         with ir.InsertionPoint(ancestor_in(block, send)):

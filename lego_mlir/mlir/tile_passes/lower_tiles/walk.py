@@ -111,17 +111,18 @@ class _Walk:
 
     def _lower(self, op: Any) -> None:
         """Lower an operation, or what is inside of it."""
-        if op.name in _ONCE and not has_tiles(op):
+        name, is_on_tiles = op.name, has_tiles(op)
+        if name in _ONCE and not is_on_tiles:
             memory.lower_once(op, self.threads)
             self.dead.append(op)
-        elif op.name in _TERMINATORS:
+        elif name in _TERMINATORS:
             return  # with its loop or branch
-        elif op.name in CONTROL_FLOW and has_tiles(op):
+        elif name in CONTROL_FLOW and is_on_tiles:
             lower_control_flow(op, self)
-        elif has_tiles(op):
+        elif is_on_tiles:
             self._lower_tiles(op)
             self.dead.append(op)
-        elif op.name == dialect.ROLE and not self._holds_tiles(op):
+        elif name == dialect.ROLE and not self._holds_tiles(op):
             outer, self.threads = self.threads, Threads(self.kernel, op)
             self.lower_block(op.regions[0].blocks[0])
             self.threads = outer

@@ -6,12 +6,11 @@ Whether a role waits for itself is another question (`runs`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, NoReturn
 
 from lego_mlir.analysis.distributed.conversions.shared_copies import plan_shared_copy
 from lego_mlir.mlir.dialect import pipeline_operations as pipelines
-from lego_mlir.mlir.modules import operations_in
 from lego_mlir.mlir.tile_ir.dots import matrix_instructions
 from lego_mlir.mlir.tile_ir.kernels import TileKernel
 from lego_mlir.mlir.tile_ir.ring_numbers import RingNumbers
@@ -25,13 +24,12 @@ from lego_mlir.mlir.tile_ir.types import (
 )
 
 
-def check_rings(kernel: TileKernel) -> None:
-    """Check what the roles of a kernel do with rings.
+def check_rings(kernel: TileKernel, inside: Sequence[Any]) -> None:
+    """Check what the roles of a kernel with these operations do with rings.
 
     Raises:
         LegoError: at the operation that breaks the protocol, or is not proven to keep it.
     """
-    inside = list(operations_in(kernel.launch))
     rings = [op.results[0] for op in inside if op.name == pipelines.MAKE_RING]
     if not rings:
         return

@@ -7,13 +7,13 @@ shows as soon as every ring has been full once. So only so many operations are e
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from lego_mlir.mlir.dialect import pipeline_operations as pipelines
 from lego_mlir.mlir.lowering.indices.index_reader import launch_sizes
-from lego_mlir.mlir.modules import operations_in
 from lego_mlir.mlir.tile_ir.interpreter.machine import Machine, Steps
 from lego_mlir.mlir.tile_ir.kernels import TileKernel, constant_size
 from lego_mlir.mlir.tile_ir.verifier.rings.program import RingProgram
@@ -22,13 +22,12 @@ _MOST_STEPS = 4096
 """The most operations of a run."""
 
 
-def check_ring_run(kernel: TileKernel) -> None:
-    """Check that the roles of a kernel do not wait in a circle.
+def check_ring_run(kernel: TileKernel, inside: Sequence[Any]) -> None:
+    """Check that the roles of a kernel with these operations do not wait in a circle.
 
     Raises:
         LegoError: they do, or they number tiles wrongly.
     """
-    inside = list(operations_in(kernel.launch))
     rings = [op.results[0] for op in inside if op.name == pipelines.MAKE_RING]
     if not rings:
         return
