@@ -21,7 +21,7 @@ from lego_mlir.mlir.launch_sizes.pass_sizes import pass_sizes
 from lego_mlir.mlir.lowering import atomics
 from lego_mlir.mlir.lowering.buffers import align_shared
 from lego_mlir.mlir.modules import functions_in, merge_gpu_modules, operations_in
-from lego_mlir.mlir.to_nvvm.bf16_extensions import extend_by_words, has_words
+from lego_mlir.mlir.to_nvvm.bf16_extensions import extend_by_words, extensions_of_words
 from lego_mlir.mlir.to_nvvm.cache_hints import check_cache_hints, set_cache_hints
 from lego_mlir.mlir.to_nvvm.contractions import contract_products
 from lego_mlir.mlir.to_nvvm.divisions import DIVISIONS, divide_by_approximation, is_exact
@@ -82,14 +82,14 @@ def lower_to_nvvm(
     divides = not exact and any(op.name in DIVISIONS for op in operations)
     with context:
         updates, extremes = atomics.has_updates(operations), has_extremes(operations)
-        extends = has_words(operations)
+        extended = extensions_of_words(operations)
         contract_products(operations, source)
         guard_divisions(operations)
-        lower_short_floats(operations, target.capability)
+        if lower_short_floats(operations, target.capability):
+            extended = extensions_of_words(operations_in(module.operation))
         if extremes:
             keep_extremes(module)
-        if extends:
-            extend_by_words(module)
+        extend_by_words(extended)
     run(
         chip=target.name,
         features=target.feature,

@@ -33,6 +33,14 @@ def body_of(op: Any) -> Any:
     return op.regions[0].blocks[0]
 
 
+def surroundings(op: Any) -> Iterator[Any]:
+    """Yield the operations around one, the innermost first."""
+    around = op.parent
+    while around is not None:
+        yield around.operation
+        around = around.operation.parent
+
+
 def operations_in(op: Any, closed: Collection[str] = ()) -> Iterator[Any]:
     """Return the operations inside of one, outer before inner, as they are at the call.
 

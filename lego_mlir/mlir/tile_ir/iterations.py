@@ -9,13 +9,13 @@ A branch that all iterations of a loop take but the first is guarded by it:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 from lego_mlir.index import construct
 from lego_mlir.index.proofs import prover
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.lowering.indices.index_reader import IndexReader
+from lego_mlir.mlir.modules import surroundings
 
 LOOP, BRANCH = "scf.for", "scf.if"
 
@@ -65,7 +65,7 @@ def guarding_loop(branch: Any, condition: Any) -> Any | None:
     if numbers is None or any(len(block.operations) > 1 for block in branch.regions[1].blocks):
         return None
     low, variable = numbers
-    loops = (op for op in _around(branch) if op.name == LOOP)
+    loops = (op for op in surroundings(branch) if op.name == LOOP)
     return next((x for x in loops if variable == _variable(x) and low == x.operands[0]), None)
 
 
@@ -76,7 +76,7 @@ def open_conditions(branch: Any) -> list[Any]:
 
 def is_guarded_by(op: Any, loop: Any) -> bool:
     """Return whether the first iteration of a loop does not execute an operation in it."""
-    for around in _around(op):
+    for around in surroundings(op):
         if around == loop:
             return False
         if around.name == BRANCH:
@@ -88,11 +88,3 @@ def is_guarded_by(op: Any, loop: Any) -> bool:
 
 def _variable(loop: Any) -> Any:
     return loop.regions[0].blocks[0].arguments[0]
-
-
-def _around(op: Any) -> Iterator[Any]:
-    """Yield what is around an operation, the innermost first."""
-    around = op.parent
-    while around is not None:
-        yield around.operation
-        around = around.operation.parent

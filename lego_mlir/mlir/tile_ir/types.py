@@ -28,10 +28,11 @@ def is_tile(value: Any) -> bool:
 def has_tiles(op: Any) -> bool:
     """Return whether an operation has operands or results that are tiles."""
     tensor = ir.RankedTensorType
-    for value in op.results:
-        if isinstance(value.type, tensor):
-            return True
-    return any(isinstance(value.type, tensor) for value in op.operands)
+    for values in (op.results, op.operands):
+        for value in values:
+            if isinstance(value.type, tensor):
+                return True
+    return False
 
 
 def shape_of(value: Any) -> tuple[int, ...]:

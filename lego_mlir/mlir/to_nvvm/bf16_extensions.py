@@ -29,7 +29,6 @@ from lego_mlir.hardware.limits import MAX_THREAD_REGISTERS, SM_REGISTERS
 from lego_mlir.mlir.bindings import arith, ir, vector
 from lego_mlir.mlir.dialect import CTAS_PER_SM, EXTENDED_LATE, made_by
 from lego_mlir.mlir.emit.operations import assembly
-from lego_mlir.mlir.modules import operations_in
 
 _UPPER_HALF = -1 << 16
 
@@ -42,19 +41,18 @@ _LOOPS = "scf.for", "scf.while"
 _SAME = "mov.b32 $0, $1;"
 
 
-def has_words(operations: Iterable[Any]) -> bool:
-    """Return whether there are operations that `extend_by_words` is about."""
-    return any(map(_is_of_words, operations))
+def extensions_of_words(operations: Iterable[Any]) -> list[Any]:
+    """Return those of the operations that `extend_by_words` is about."""
+    return [op for op in operations if _is_of_words(op)]
 
 
-def extend_by_words(module: Any) -> None:
+def extend_by_words(found: Iterable[Any]) -> None:
     """Replace the extensions of vectors of an even number of bf16 to f32.
 
     Args:
-        module: before it is lowered to the llvm dialect, changed in place; its context is the
-            current one.
+        found: all of a module, as `extensions_of_words` returns them, before it is lowered to the
+            llvm dialect, which is changed in place; its context is the current one.
     """
-    found = [op for op in operations_in(module.operation) if _is_of_words(op)]
     kept = _kept(found)
     for op in found:
         with ir.InsertionPoint(op), op.location:

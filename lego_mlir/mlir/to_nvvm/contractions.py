@@ -21,10 +21,10 @@ from lego_mlir.diagnostics import LegoError
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.context import Source
-from lego_mlir.mlir.modules import operations_in
+from lego_mlir.mlir.modules import surroundings
 
 _CONTRACTED = ("arith.mulf", "arith.addf", "arith.subf")
-_FLAGS, _NONE = "fastmath", "#arith.fastmath<none>"
+_FLAGS = "fastmath"
 
 
 def contract_products(operations: Iterable[Any], source: Source) -> None:
@@ -37,9 +37,13 @@ def contract_products(operations: Iterable[Any], source: Source) -> None:
     Raises:
         LegoError: the attribute is no unit attribute.
     """
-    for launch in operations:
-        if launch.name != "gpu.launch" or dialect.CONTRACT not in launch.attributes:
-            continue
+    launches, contracted = [], []
+    for op in operations:
+        if op.name in _CONTRACTED:
+            contracted.append(op)
+        elif op.name == "gpu.launch" and dialect.CONTRACT in op.attributes:
+            launches.append(op)
+    for launch in launches:
         attribute = launch.attributes[dialect.CONTRACT]
         if not isinstance(attribute, ir.UnitAttr):
             error: LegoError = source.error(
@@ -48,7 +52,13 @@ def contract_products(operations: Iterable[Any], source: Source) -> None:
                 hint=f"{{{dialect.CONTRACT}}} on the gpu.launch, or leave it out",
             )
             raise error
-        flags = ir.Attribute.parse("#arith.fastmath<contract>")
-        for op in operations_in(launch):
-            if op.name in _CONTRACTED and str(op.attributes[_FLAGS]) == _NONE:
-                op.attributes[_FLAGS] = flags
+    if not launches:
+        return
+    none, flags = map(ir.Attribute.parse, ("#arith.fastmath<none>", "#arith.fastmath<contract>"))
+    is_inside: dict[Any, bool] = {}
+    for op in contracted:
+        block = op.block
+        if block not in is_inside:
+            is_inside[block] = any(around in launches for around in surroundings(op))
+        if is_inside[block] and op.attributes[_FLAGS] == none:
+            op.attributes[_FLAGS] = flags

@@ -54,8 +54,8 @@ HAS_INSTRUCTIONS = (8, 9)
 """The least compute capability that converts pairs of 8-bit floats."""
 
 
-def lower_short_floats(operations: Iterable[Any], capability: tuple[int, int]) -> None:
-    """Replace every conversion to or from an 8-bit float.
+def lower_short_floats(operations: Iterable[Any], capability: tuple[int, int]) -> bool:
+    """Replace every conversion to or from an 8-bit float; return whether there was one.
 
     Args:
         operations: of a module, before it is lowered to the llvm dialect, which is changed in
@@ -63,9 +63,8 @@ def lower_short_floats(operations: Iterable[Any], capability: tuple[int, int]) -
         capability: the compute capability of the target.
     """
     has_instructions = capability >= HAS_INSTRUCTIONS
-    for op in operations:
-        if op.name not in _CASTS or not _is_ours(op):
-            continue
+    casts = [op for op in operations if op.name in _CASTS and _is_ours(op)]
+    for op in casts:
         x, kind = op.operands[0], op.results[0].type
         with ir.InsertionPoint(op), op.location:
             if _format(x.type) is not None:
@@ -75,6 +74,7 @@ def lower_short_floats(operations: Iterable[Any], capability: tuple[int, int]) -
                 result = _narrowed(single, kind, has_instructions)
         op.results[0].replace_all_uses_with(result)
         op.erase()
+    return bool(casts)
 
 
 def _is_ours(op: Any) -> bool:

@@ -23,11 +23,14 @@ _WITHOUT_INDICES = ("llvm.", "nvvm.", "math.")
 """Dialects whose operations neither take nor give indices."""
 
 _FREQUENT = frozenset(
-    f"arith.{name}"
-    for name in (
-        *("addf", "subf", "mulf", "divf", "negf", "cmpf", "extf", "truncf", "maximumf", "minimumf"),
-        *("constant", "bitcast"),
-    )
+    [
+        f"arith.{name}"
+        for name in (
+            *("addf", "subf", "mulf", "divf", "negf", "cmpf", "extf", "truncf"),
+            *("maximumf", "minimumf", "constant", "bitcast"),
+        )
+    ]
+    + [f"vector.{name}" for name in ("extract_strided_slice", "to_elements")]
 )
 """Frequent operations that take none."""
 
