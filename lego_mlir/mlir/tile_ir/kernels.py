@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
@@ -114,9 +114,16 @@ class TileKernel:
         made = (op.results[0] for op in firsts if dialect.bounds_of(op) == bound)
         return next(made, self.launch_thread)
 
-    def operations(self) -> list[Any]:
-        """Return the operations of the kernel that have tiles, outer before inner."""
-        return [op for op in operations_in(self.launch) if has_tiles(op)]
+    def operations(self, names: Collection[str] | None = None) -> list[Any]:
+        """Return the operations of the kernel that have tiles, outer before inner.
+
+        Args:
+            names: of the operations; `None` for all.
+        """
+        inside = operations_in(self.launch)
+        if names is None:
+            return [op for op in inside if has_tiles(op)]
+        return [op for op in inside if op.name in names and has_tiles(op)]
 
 
 def tile_kernels(

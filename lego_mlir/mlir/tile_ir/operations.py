@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from lego_mlir.mlir import dialect
@@ -18,8 +19,13 @@ COMBINING = (tiles.REDUCE_WITH, tiles.SCAN_WITH, tiles.SORT_WITH)
 
 def is_pointwise(op: Any) -> bool:
     """Return whether each element of the result depends on the same element of the operands."""
-    is_of_dialect = op.name.partition(".")[0] in _POINTWISE_DIALECTS and op.name != CONSTANT
-    return bool(is_of_dialect or op.name == tiles.RESTRICT)
+    return _is_pointwise(op.name)
+
+
+@lru_cache(maxsize=1 << 10)
+def _is_pointwise(name: str) -> bool:
+    is_of_dialect = name.partition(".")[0] in _POINTWISE_DIALECTS and name != CONSTANT
+    return is_of_dialect or name == tiles.RESTRICT
 
 
 def is_source(op: Any) -> bool:

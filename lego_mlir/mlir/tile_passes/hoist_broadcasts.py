@@ -29,24 +29,30 @@ Shape: TypeAlias = tuple[int, ...]
 
 def hoist_broadcasts(kernel: TileKernel) -> None:
     """Run the pass on a kernel, in place."""
+    hoisted = False
     for op in kernel.operations():
-        if op.name == tiles.RESTRICT:
-            continue  # it stays directly before the access that it is about
-        if is_pointwise(op) and all(is_tile(v) and layout_of(v) is None for v in _values(op)):
-            _hoist(op)
-    erase_dead_tiles(kernel)
+        if not is_pointwise(op) or op.name == tiles.RESTRICT:
+            continue  # that stays directly before the access that it is about
+        if all(is_tile(v) and layout_of(v) is None for v in _values(op)):
+            hoisted |= _hoist(op)
+    if hoisted:
+        erase_dead_tiles(kernel)
 
 
 def _values(op: Any) -> list[Any]:
     return [*op.operands, *op.results]
 
 
-def _hoist(op: Any) -> None:
-    """Compute an operation before the broadcasts of its operands, if all of them are some."""
+def _hoist(op: Any) -> bool:
+    """Compute an operation before the broadcasts of its operands, if all of them are some.
+
+    Returns:
+        Whether it is.
+    """
     shape = shape_of(op.results[0])
     small: Shape = tuple(max(sizes) for sizes in zip(*map(_varying, op.operands), strict=True))
     if small == shape or all(_is_constant(v) for v in op.operands):
-        return  # MLIR folds constants
+        return False  # MLIR folds constants
     with ir.InsertionPoint(op), op.location:
         operands = [_smaller(v, small) for v in op.operands]
         copy = op.clone()
@@ -57,6 +63,7 @@ def _hoist(op: Any) -> None:
         for old, new in zip(op.results, copy.results, strict=True):
             old.replace_all_uses_with(tiles.broadcast(old.type, new))
     op.erase()
+    return True
 
 
 def _varying(tile: Any) -> Shape:

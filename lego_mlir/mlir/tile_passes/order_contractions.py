@@ -40,8 +40,8 @@ _BRANCH = "scf.if"
 
 def order_contractions(kernel: TileKernel) -> None:
     """Run the pass on a kernel, in place."""
-    for op in kernel.operations():
-        if op.name == tiles.DOT and all(layout_of(x) is None for x in list(op.operands)[:2]):
+    for op in kernel.operations((tiles.DOT,)):
+        if all(layout_of(x) is None for x in list(op.operands)[:2]):
             a, b, _ = op.operands
             found = _order(shape_of(a)[1], element_bits(a)) if _is_accumulated(a) else None
             if found is not None:

@@ -23,7 +23,7 @@ from lego_mlir.mlir.tile_ir.operations import COMBINING, CONSTANT, is_pointwise
 from lego_mlir.mlir.tile_ir.types import has_tiles, shape_of
 
 _READS = (dialect.LOAD, tiles.GATHER)
-_PURE = tuple(name for name in dialect.TILE_OPERATIONS if name not in (tiles.GATHER, tiles.SCATTER))
+_PURE = frozenset(dialect.TILE_OPERATIONS) - {tiles.GATHER, tiles.SCATTER}
 _REDUCTIONS = (tiles.REDUCE, tiles.REDUCE_WITH)
 _LOOPS = ("scf.for",)
 
@@ -32,7 +32,7 @@ _Known: TypeAlias = dict[tuple[Any, ...], Any]
 
 def simplify_tiles(kernel: TileKernel) -> None:
     """Run the pass on a kernel, in place."""
-    for op in kernel.operations():
+    for op in kernel.operations((tiles.RESHAPE, *_REDUCTIONS)):
         _fold(op)
     for loop in _loops(kernel.body):
         _hoist(loop)
@@ -50,7 +50,8 @@ def erase_dead_tiles(kernel: TileKernel) -> None:
 
 def only_computes(op: Any) -> bool:
     """Return whether an operation does nothing but compute tiles, or a number of one."""
-    return bool((op.name in _PURE or is_pointwise(op) or op.name == CONSTANT) and has_tiles(op))
+    name = op.name
+    return (name in _PURE or name == CONSTANT or is_pointwise(op)) and has_tiles(op)
 
 
 def _fold(op: Any) -> None:
@@ -64,7 +65,7 @@ def _fold(op: Any) -> None:
         while dialect.made_by(before, tiles.RESHAPE):
             before = before.owner.operands[0]
         op.operands[0] = before
-    elif op.name not in _REDUCTIONS or shape_of(op.operands[0])[tiles.dim_of(op)] > 1:
+    elif shape_of(op.operands[0])[tiles.dim_of(op)] > 1:
         return
     pairs = list(zip(op.results, op.operands, strict=True))
     if all(result.type == operand.type for result, operand in pairs):

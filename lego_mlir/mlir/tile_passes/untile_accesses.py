@@ -30,8 +30,8 @@ from lego_mlir.mlir.tile_passes.lower_tiles import build
 
 def untile_accesses(kernel: TileKernel) -> None:
     """Run the pass on a kernel, in place."""
-    for op in kernel.operations():
-        if op.name in (dialect.LOAD, dialect.STORE) and slice_of(op):
+    for op in kernel.operations((dialect.LOAD, dialect.STORE)):
+        if slice_of(op):
             _untile(op, kernel.layouts.of(op))
 
 

@@ -22,6 +22,9 @@ becomes, for 4 warps,
 
 from __future__ import annotations
 
+from typing import Any
+
+from lego_mlir.mlir.modules import has_inside
 from lego_mlir.mlir.tile_ir.kernels import TileKernel
 from lego_mlir.mlir.tile_ir.types import is_placed, is_tile
 from lego_mlir.mlir.tile_passes.assign_layouts.anchors import find_candidates
@@ -53,5 +56,9 @@ def assign_layouts(kernel: TileKernel) -> None:
 
 def _all_given(kernel: TileKernel) -> bool:
     """Return whether the program gives every tile a layout: then it is compiled as it stands."""
-    tiles = (v for op in kernel.operations() for v in (*op.operands, *op.results) if is_tile(v))
-    return all(map(is_placed, tiles))
+    return not has_inside(kernel.launch, _is_open)
+
+
+def _is_open(op: Any) -> bool:
+    """Return whether a tile of an operation has no layout."""
+    return any(is_tile(v) and not is_placed(v) for v in (*op.operands, *op.results))

@@ -141,9 +141,13 @@ class Accesses:
     def _regions(self, inside: Sequence[Any]) -> Iterator[tuple[Any, Region]]:
         """Yield the buffers that operations of the kernel access, with the bytes that these are."""
         may_overlap = self._may_overlap()
-        seen = set()
+        seen: set[Any] = set()
+        asked: set[Any] = set()
         for op in inside:
             for operand in op.operands:
+                if operand in asked:
+                    continue
+                asked.add(operand)
                 if not isinstance(operand.type, ir.MemRefType):
                     continue
                 for root in sources_of(operand):

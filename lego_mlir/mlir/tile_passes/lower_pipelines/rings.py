@@ -107,7 +107,7 @@ class _Lowering:
         """Lower the rings, then what uses them."""
         if dialect.TILE_WARPS in self._kernel.launch.attributes:
             self._bound_thread()
-        for op in operations_in(self._kernel.launch):
+        for op in (each.operation for each in self._kernel.body.operations):
             if op.name == pipelines.ROLE and only_copies(op):
                 op.attributes[dialect.ONE_THREAD] = ir.UnitAttr.get()
         self._rings = self._maker.make()

@@ -20,7 +20,6 @@ from lego_mlir.hardware.limits import WARP_THREADS, WARPGROUP_THREADS
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.dialect import pipeline_operations as pipelines
 from lego_mlir.mlir.emit import nvvm
-from lego_mlir.mlir.modules import operations_in
 from lego_mlir.mlir.tile_ir.kernels import TileKernel
 from lego_mlir.mlir.tile_passes.lower_tiles import build
 from lego_mlir.mlir.tile_passes.role_barriers import mark_team
@@ -28,7 +27,7 @@ from lego_mlir.mlir.tile_passes.role_barriers import mark_team
 
 def lower_teams(kernel: TileKernel) -> None:
     """Run the pass on a kernel, in place."""
-    for role in [op for op in operations_in(kernel.launch) if op.name == pipelines.ROLE]:
+    for role in [op.operation for op in kernel.body.operations if op.name == pipelines.ROLE]:
         teams = pipelines.role_teams(role)
         if teams > 1:
             body = role.regions[0].blocks[0]
