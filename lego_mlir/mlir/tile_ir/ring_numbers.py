@@ -185,9 +185,9 @@ class RingNumbers:
         """
         block = op.regions[0].blocks[0]
         begin = self.begin(block)
-        distances = {kind: construct.sub(number, a) for kind, number in begin.items()}
-        for kind, distance in distances.items():
-            if state.get(kind, 0) != self._at_most(a, b, distance):
+        distances = {kind: distance(number, a) for kind, number in begin.items()}
+        for kind, ahead in distances.items():
+            if state.get(kind, 0) != self._at_most(a, b, ahead):
                 return None
         after = self._block(block, {**state, **begin})
         following = construct.add(a, 1)
@@ -300,7 +300,13 @@ class RingNumbers:
         limit = self._limit(around) if around.name == BRANCH else None
         if limit is None:
             return number
-        return self._at_most(*limit, construct.sub(number, limit[0]))
+        return self._at_most(*limit, distance(number, limit[0]))
+
+
+@lru_cache(maxsize=1 << 10)
+def distance(a: Int, b: Int) -> Int:
+    """Return by how much a number is above another one: the rings of a kernel are alike."""
+    return construct.sub(a, b)
 
 
 @lru_cache(maxsize=1 << 10)

@@ -30,12 +30,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from lego_mlir.diagnostics import LegoError
-from lego_mlir.index import Int, construct
+from lego_mlir.index import Int
 from lego_mlir.index.proofs.prover import is_nonnegative
 from lego_mlir.mlir.dialect import pipeline_operations as pipelines
 from lego_mlir.mlir.modules import operations_in
 from lego_mlir.mlir.tile_ir.kernels import TileKernel
-from lego_mlir.mlir.tile_ir.ring_numbers import RingNumbers
+from lego_mlir.mlir.tile_ir.ring_numbers import RingNumbers, distance
+from lego_mlir.mlir.tile_passes.assign_layouts.memory_anchors import Accesses
 from lego_mlir.mlir.tile_passes.lower_pipelines.private_rings import private_rings
 
 _LOOP, _BRANCH = "scf.for", "scf.if"
@@ -60,7 +61,7 @@ class CopyGroups:
     """The groups of copies of one kernel, as its operations on rings make them.
 
     Args:
-        kernel: the kernel, whose rings are not lowered yet.
+        accesses: of the kernel, whose rings are not lowered yet.
         rings: those that all threads fill and read.
         in_groups: those of them whose copies are made by cp.async.
 
@@ -70,7 +71,8 @@ class CopyGroups:
         commits: the commits that end a group.
     """
 
-    def __init__(self, kernel: TileKernel, rings: set[Any], in_groups: set[Any]) -> None:
+    def __init__(self, accesses: Accesses, rings: set[Any], in_groups: set[Any]) -> None:
+        kernel = accesses.kernel
         self._rings = rings
         self._private: set[Any] = set()
         self._order = _Order()
@@ -80,7 +82,7 @@ class CopyGroups:
         self._groups = set(self._last_of_group.values())
         users = [use.owner.operation for ring in rings for use in ring.uses]
         needing = self._needing(users)
-        self._private = private_rings(kernel, {op.operands[0] for op in needing} & in_groups)
+        self._private = private_rings(accesses, {op.operands[0] for op in needing} & in_groups)
         self._barriers_before.clear()
         self.acquires = self._needing(users) if self._private else needing
         waits = [op for op in users if op.name == pipelines.WAIT and self._is_first(op)]
@@ -127,12 +129,12 @@ class CopyGroups:
         if numbers is None:
             return True
         ring = acquire.operands[0]
-        least = construct.sub(numbers.number(acquire), pipelines.stages_of(ring) - 1)
+        least = distance(numbers.number(acquire), pipelines.stages_of(ring) - 1)
         barrier = self._barrier_before(acquire)
         released: Int = 0
         if barrier is not None:
             released = numbers.before[barrier].get((ring, pipelines.RELEASE), 0)
-        return not is_nonnegative(construct.sub(released, least))
+        return not is_nonnegative(distance(released, least))
 
     def _younger(self, wait: Any) -> int:
         """Return how many groups follow that of the tile of a wait; 0 if it is not known."""
@@ -146,17 +148,12 @@ class CopyGroups:
             kind = (other, pipelines.COMMIT)
             if kind not in state:
                 continue
-            ahead = construct.sub(state[kind], numbers.number(wait))
-            leads = [
-                construct.sub(
-                    construct.add(numbers.before[op][kind], int(other == ring)), numbers.number(op)
-                )
-                for op in commits
-            ]
+            ahead = distance(state[kind], numbers.number(wait))
+            leads = [distance(numbers.before[op][kind], numbers.number(op)) for op in commits]
             known = [lead for lead in leads if isinstance(lead, int)]
             if not isinstance(ahead, int) or len(known) < len(leads):
                 return 0
-            total += max(0, ahead - max(known))
+            total += max(0, ahead - max(known) - int(other == ring))
         return total
 
     def _last_ring(self, ring: Any, in_groups: set[Any]) -> Any:

@@ -17,20 +17,18 @@ from lego_mlir.analysis.distributed import DistributedLayout, Place
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.mlir.dialect import pipeline_operations as pipelines
 from lego_mlir.mlir.dialect import tile_operations as tiles
-from lego_mlir.mlir.tile_ir.kernels import TileKernel
 from lego_mlir.mlir.tile_ir.types import is_shared_tile, is_tile, layout_of
 from lego_mlir.mlir.tile_passes.assign_layouts.memory_anchors import Accesses
 from lego_mlir.mlir.tile_passes.lower_pipelines.thread_copies import check_thread_copy
 
 
-def private_rings(kernel: TileKernel, rings: Iterable[Any]) -> set[Any]:
+def private_rings(accesses: Accesses, rings: Iterable[Any]) -> set[Any]:
     """Return the rings of which each thread reads only what it copies by cp.async.
 
     Args:
-        kernel: the kernel.
+        accesses: of the kernel.
         rings: those whose copies are made by cp.async.
     """
-    accesses = Accesses(kernel)
     return {ring for ring in rings if _is_private(accesses, ring)}
 
 

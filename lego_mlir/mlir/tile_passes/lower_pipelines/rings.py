@@ -47,7 +47,7 @@ from lego_mlir.mlir.dialect import tile_operations as tiles
 from lego_mlir.mlir.emit import nvvm
 from lego_mlir.mlir.modules import has_inside, operations_in
 from lego_mlir.mlir.tile_ir.kernels import TileKernel
-from lego_mlir.mlir.tile_ir.roles import Role, Roles
+from lego_mlir.mlir.tile_ir.roles import Role
 from lego_mlir.mlir.tile_ir.types import is_shared_tile
 from lego_mlir.mlir.tile_passes.lower_pipelines.addresses import by_rank
 from lego_mlir.mlir.tile_passes.lower_pipelines.copy_groups import CopyGroups
@@ -84,7 +84,6 @@ class _Lowering:
     def __init__(self, kernel: TileKernel, makers: list[Any]) -> None:
         self._kernel = kernel
         self._makers = makers
-        self._roles = Roles(kernel)
         self._copies = TensorCopies(kernel)
         self._thread_copies = ThreadCopies(kernel)
         self._rings: dict[Any, Ring] = {}
@@ -94,7 +93,7 @@ class _Lowering:
         self._positions = Positions(kernel, self._numbers())
         self._doing_nothing = self._maker.doing_nothing()
         asynchronous = {ring for ring in of_threads if self._maker.engines[ring] == "cp.async"}
-        self._groups = CopyGroups(kernel, of_threads, asynchronous)
+        self._groups = CopyGroups(self._thread_copies.accesses, of_threads, asynchronous)
         self._has_wgmma = has_inside(kernel.launch, _is_of_warpgroup)
 
     def _numbers(self) -> Iterator[tuple[Any, Any, int]]:
@@ -265,7 +264,7 @@ class _Lowering:
         return build.compare("eq", self._kernel.launch_thread, first)
 
     def _role(self, op: Any) -> Role:
-        return self._roles.of(op)
+        return self._thread_copies.accesses.roles.of(op)
 
 
 def _is_of_warpgroup(op: Any) -> bool:

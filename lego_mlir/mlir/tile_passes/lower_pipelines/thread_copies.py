@@ -93,11 +93,14 @@ class ThreadCopies:
 
     Args:
         kernel: the kernel.
+
+    Attributes:
+        accesses: of the kernel.
     """
 
     def __init__(self, kernel: TileKernel) -> None:
         self._kernel = kernel
-        self._accesses = Accesses(kernel)
+        self.accesses = Accesses(kernel)
         self._threads: dict[Any, Threads] = {}
 
     def asynchronous(self, op: Any, role: Role, buffer: Any, layout: Layout, stage: Any) -> None:
@@ -113,7 +116,7 @@ class ThreadCopies:
         Raises:
             LegoError: cp.async cannot copy the tile.
         """
-        divided, own = check_thread_copy(self._accesses, op)
+        divided, own = check_thread_copy(self.accesses, op)
         threads = self._of(role)
         at, to = threads.coordinates(divided), threads.coordinates(own)
         _, _, source, *operands = list(op.operands)
@@ -147,10 +150,10 @@ class ThreadCopies:
                 hint='engine = "cp.async"',
             )
         kind = ir.RankedTensorType(pipelines.tile_type_of(op.operands[0]))
-        access = _access(self._accesses, op)
+        access = _access(self.accesses, op)
         shared = shared_layout_in(kind)
         assert shared is not None  # the verifier has seen to it
-        divided = layout_attribute(_divided(self._accesses, access, role, shared).layout)
+        divided = layout_attribute(_divided(self.accesses, access, role, shared).layout)
         placed = ir.RankedTensorType.get(kind.shape, kind.element_type, divided)
         attributes = {name: op.attributes[name] for name in (dialect.LAYOUT, dialect.SLICE)}
         tile = dialect.load(placed, op.operands[2], list(op.operands)[3:], attributes)
