@@ -129,13 +129,14 @@ class Accesses:
                 access = Access(op, region, *_direction(op, region), *kinds, None)
                 all_of.setdefault(access.kind, []).append((root, access))
         firsts = [alike[0][1] for alike in all_of.values()]
-        for first, alike in zip(firsts, all_of.values(), strict=True):
+        for number, (first, alike) in enumerate(zip(firsts, all_of.values(), strict=True)):
             if not any(first.conflicts(x) or x.conflicts(first) for x in firsts):
                 continue  # so does none that is alike
             for root, access in alike:
                 op = access.op
                 known = self._elements(op, root, access.region) if len(touched[op]) == 1 else None
-                self._found.setdefault(op, []).append(replace(access, elements=known))
+                found = replace(access, elements=known, group=number)
+                self._found.setdefault(op, []).append(found)
 
     # Memory.
     def _regions(self, inside: Sequence[Any]) -> Iterator[tuple[Any, Region]]:

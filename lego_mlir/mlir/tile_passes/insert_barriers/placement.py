@@ -101,6 +101,7 @@ class _Placement:
         self._relevant = self._relevant_operations(inside)
         self._divergent: dict[Any, bool] = {}
         self._meetings = Meetings()
+        self._conflicts: dict[tuple[int, int], bool] = {}
         self._met: dict[tuple[Access, Access, bool], Meeting] = {}
         self.before: dict[Any, Meeting] = {}
         self.changed = True
@@ -186,7 +187,10 @@ class _Placement:
     def _meeting(self, pending: _Pending, synced: Meeting, access: Access) -> Meeting:
         """Return which threads a barrier would have to separate."""
         first = pending.access
-        if not first.conflicts(access):
+        groups = first.group, access.group
+        if groups not in self._conflicts:
+            self._conflicts[groups] = first.conflicts(access)
+        if not self._conflicts[groups]:
             return Meeting.NONE
         if first.is_of_scatter(access) and not pending.loops:
             return Meeting.NONE

@@ -59,6 +59,7 @@ class Access:
         is_sent: whether it goes to the shared memory of CTAs of the cluster, or is what they sent:
             the exchange's own barrier lets it be read (`lower_tiles.conversions.clusters`).
         elements: which elements its threads access; `None` if that is unknown.
+        group: the number of those of a kernel with the same `kind`.
     """
 
     op: Any
@@ -69,6 +70,7 @@ class Access:
     is_exclusive: bool
     is_sent: bool
     elements: Elements | None
+    group: int = 0
 
     @property
     def kind(self) -> tuple[Region, bool, bool, bool, bool, bool]:
