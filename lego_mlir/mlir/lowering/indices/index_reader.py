@@ -72,23 +72,16 @@ class IndexReader:
 
     @contextmanager
     def aside(self) -> Iterator[None]:
-        """Read for a proof: on exit the reader's state is what it was before.
-
-        Reading only adds to it.
-        """
-        leaf, counts = self.leaf, [len(noted) for noted in self._noted]
+        """Read for a proof: on exit the reader's state, to which that adds, is as before."""
+        parts: tuple[dict[Any, Any], ...] = self.values, self._known, self._names
+        leaf, counts = self.leaf, [len(part) for part in parts]
         try:
             yield
         finally:
-            for noted, count in zip(self._noted, counts, strict=True):
-                while len(noted) > count:
-                    noted.popitem()
+            for part, count in zip(parts, counts, strict=True):
+                while len(part) > count:
+                    part.popitem()
             self.leaf = leaf
-
-    @property
-    def _noted(self) -> tuple[dict[Any, Any], ...]:
-        """What reading adds to, the last at the end."""
-        return self.values, self._known, self._names
 
     def is_readable(self, value: Any) -> bool:
         """Return whether every lego operation that a value depends on has been read."""
