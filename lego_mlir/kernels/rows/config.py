@@ -85,9 +85,9 @@ class RowsConfig:
                 "RowsConfig: masked is for rows that pass through stages, and stages is 0",
                 hint="RowsConfig(rows=1, warps=8, piece=2, ctas=132, stages=2, masked=True)",
             )
-        if self.cluster > 1 and (self.rows > 1 or (self.piece and not self.is_resident)):
+        if self.cluster > 1 and self.rows > 1:
             raise LegoError(
-                "RowsConfig: a cluster has one row, and all of it",
+                "RowsConfig: a cluster has one row",
                 hint="RowsConfig(rows=1, warps=8, cluster=4)",
             )
 

@@ -36,9 +36,9 @@ COLUMN_INDEX, ROW_INDEX, COLUMNS, PICK, GROUPED, UNIFORM = (
 
 _TERMS, _FACTOR = "_terms", "_factor"
 
-_WIDE_BYTES, _SHORT_BYTES = 4, 8192
+_WIDE_BYTES, _SHORT_BYTES, _READ_BYTES = 4, 8192, {False: 20480, True: 131072}
 """Bytes of an element that rows are reduced of as fast alone as in a vector; and of a row, up to
-which a CTA has several rows, which begin at any element."""
+which a CTA has several rows, which begin at any element; the same of rows that are only read."""
 
 _SHORT_COPIED, _COPIED_BYTES, _LONG_BYTES = {False: 4096, True: 32768}, 1 << 23, 1 << 19
 """The same where what belongs to columns is shifted, by whether elements have 4 bytes; bytes of a
@@ -298,7 +298,7 @@ class RowsProblem:
         copies then, which many rows are worth. Rows whose stride the launch says are not aligned;
         and what is updated in place must not be read for another row. Rows of 4-byte elements
         without such inputs are reduced as fast one by one; where each element is computed by
-        itself, vectors are faster.
+        itself, or a long row is only read, vectors are faster.
         """
         kinds = {a.per for a in self.arguments.values()}
         functions = [self.load, *(stat.map for stat in self.stats.values())]
@@ -307,7 +307,6 @@ class RowsProblem:
             isinstance(self.columns, int)
             and self.columns % self._widest > 0
             and (self._is_worth_copies if COLUMN in kinds else self._is_worth_words)
-            and self.finish is not None
             and not (self.strided or self.in_place or GROUP in kinds)
             and not any(UNIFORM in names_of(function) for function in functions)
         )
@@ -316,6 +315,8 @@ class RowsProblem:
     def _is_worth_words(self) -> bool:
         """Whether rows that nothing by columns goes with are faster by aligned vectors."""
         row, is_wide = self.longest * self.element_bytes, self.element_bytes >= _WIDE_BYTES
+        if self.finish is None:
+            return row > _READ_BYTES[is_wide]
         return row > _SHORT_BYTES and (self.is_elementwise or not is_wide)
 
     @property
@@ -324,7 +325,7 @@ class RowsProblem:
         row, is_wide = self.longest * self.element_bytes, self.element_bytes >= _WIDE_BYTES
         in_pairs = not is_wide and self.longest % 2 == 0 and not self.column_sums
         most = _LONG_BYTES // max(1, len(self.loaded_elementwise))
-        is_fit = _SHORT_COPIED[is_wide] << in_pairs < row <= most
+        is_fit = _SHORT_COPIED[is_wide] << in_pairs < row <= most and self.finish is not None
         return is_fit and row * self.many_rows > _COPIED_BYTES and not self.is_elementwise
 
     @property

@@ -28,6 +28,7 @@ class Piece:
         row: the number of the tile along the rows.
         number: that along the columns.
         known: tiles of arguments that are loaded already.
+        is_inside: whether all its elements are the row's, wherever that begins in a vector.
     """
 
     def __init__(
@@ -38,8 +39,11 @@ class Piece:
         row: Any,
         number: Any,
         known: Mapping[str, Any] | None = None,
+        *,
+        is_inside: bool = False,
     ) -> None:
         self._problem, self._shape, self._tensors = problem, shape, tensors
+        self._is_inside = is_inside
         self._row, self._number = row, number
         self._rows, self._columns = shape if len(shape) == 2 else (1, prod(shape))
         self._known: Values = dict(known or {})
@@ -198,6 +202,8 @@ class Piece:
 
     def _of_row(self, tile: Any) -> Any:
         """Return a tile whose elements of other rows are invalid."""
+        if self._is_inside:
+            return tile
         n, columns, number = self._problem.longest, self._columns, self._number
         column = self.value(words.COLUMN_INDEX)
         if not isinstance(number, int) or number == 0:

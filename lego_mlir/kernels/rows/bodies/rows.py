@@ -8,7 +8,7 @@ end of the row: pieces need neither shuffles nor barriers. They stay in register
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from lego_mlir import frontend as lg
 from lego_mlir.hardware.limits import MAX_GRID_DIMS
@@ -89,11 +89,10 @@ def rows_in_pieces(problem: RowsProblem, config: RowsConfig, tensors: Mapping[st
     """Trace a CTA that has a row in pieces: in registers, or read again for each pass over it."""
     row = lg.block_id()
 
-    def at(number: Any) -> Piece:
-        return Piece(problem, config.shape, tensors, row, number)
+    def at(number: Any, *, is_inside: bool = False) -> Piece:
+        return Piece(problem, config.shape, tensors, row, number, is_inside=is_inside)
 
-    length = row_length(problem, tensors) + problem.words_extra
-    whole, has_rest = divided(length, config.columns)
+    reads = _Reads.of(problem, config, row_length(problem, tensors) + problem.words_extra)
     if config.held:
         held = [at(number) for number in range(config.count(problem.longest_in_words))]
         if config.cluster > 1:
@@ -102,10 +101,10 @@ def rows_in_pieces(problem: RowsProblem, config: RowsConfig, tensors: Mapping[st
         stats = _of_held(problem, held, config)
     else:
         held = []
-        stats = _of_read(problem, at, config, whole, has_rest=has_rest)
+        stats = _of_read(problem, at, config, reads)
     if problem.finish is not None:
         finish = problem.finish
-        for piece in held or _read(at, whole, has_rest=has_rest):
+        for piece in held or reads.pieces(at):
             piece.store(piece.call(finish, with_terms(problem, piece, stats)))
     if problem.results is not None:
         piece = at(0)
@@ -183,36 +182,69 @@ def _of_held(problem: RowsProblem, held: Sequence[Piece], config: RowsConfig) ->
     return stats
 
 
+class _Reads(NamedTuple):
+    """The pieces of a row in the order in which a pass reads them.
+
+    Attributes:
+        first: those before a loop of the kernel: of rows that begin anywhere in a vector the one
+            that may have elements of another row before its own.
+        trips: how many the loop has.
+        last: those behind it, which may have elements past the row's end.
+    """
+
+    first: tuple[Any, ...]
+    trips: Any
+    last: tuple[Any, ...]
+
+    @staticmethod
+    def of(problem: RowsProblem, config: RowsConfig, length: Any) -> _Reads:
+        """Return the pieces of a row of so many columns."""
+        if problem.is_in_words:
+            inside = max(1, problem.longest // config.columns)
+            return _Reads((0,), inside - 1, tuple(range(inside, config.count(length))))
+        whole, has_rest = divided(length, config.columns)
+        return _Reads((), whole, (whole,) if has_rest else ())
+
+    @property
+    def has_loop(self) -> bool:
+        """Whether there may be a loop."""
+        return not isinstance(self.trips, int) or self.trips > 0
+
+    def in_loop(self, at: Callable[..., Piece], number: Any) -> Piece:
+        """Return the piece of an iteration of the loop, all of whose elements are the row's."""
+        return at(number + len(self.first) if self.first else number, is_inside=True)
+
+    def pieces(self, at: Callable[..., Piece]) -> Iterator[Piece]:
+        """Yield the pieces, most of them in a loop of the kernel."""
+        yield from map(at, self.first)
+        if self.has_loop:
+            for number in lg.loop(self.trips):
+                yield self.in_loop(at, number)
+        yield from map(at, self.last)
+
+
 def _of_read(
-    problem: RowsProblem,
-    at: Callable[[Any], Piece],
-    config: RowsConfig,
-    whole: Any,
-    *,
-    has_rest: bool,
+    problem: RowsProblem, at: Callable[..., Piece], config: RowsConfig, reads: _Reads
 ) -> Values:
-    """Return the statistics of a row that each pass reads; pieces as those of `divided`."""
+    """Return the statistics of a row that each pass reads."""
     stats: Values = {}
     for together in problem.passes:
         chosen = {name: problem.stats[name] for name in together}
 
-        def step(
-            number: Any, *carried: Any, chosen: Mapping[str, Stat] = chosen
+        def add(
+            piece: Piece, carried: tuple[Any, ...], chosen: Mapping[str, Stat] = chosen
         ) -> tuple[Any, ...]:
-            return flat(added(chosen, at(number), named(chosen, carried), stats).values())
+            return flat(added(chosen, piece, named(chosen, carried), stats).values())
+
+        def step(number: Any, *carried: Any, add: Callable[..., Any] = add) -> Any:
+            return add(reads.in_loop(at, number), carried)
 
         carried = flat(identities(chosen, config.shape).values())
-        if not isinstance(whole, int) or whole:
-            carried = lg.fold(whole, carried)(step)
-        if has_rest:
-            carried = step(whole, *carried)
+        for number in reads.first:
+            carried = add(at(number), carried)
+        if reads.has_loop:
+            carried = lg.fold(reads.trips, carried)(step)
+        for number in reads.last:
+            carried = add(at(number), carried)
         stats.update(across_threads(chosen, named(chosen, carried)))
     return stats
-
-
-def _read(at: Callable[[Any], Piece], whole: Any, *, has_rest: bool) -> Iterator[Piece]:
-    """Yield the pieces of a row, in a loop of the kernel; then what is left."""
-    if not isinstance(whole, int) or whole:
-        yield from map(at, lg.loop(whole))
-    if has_rest:
-        yield at(whole)

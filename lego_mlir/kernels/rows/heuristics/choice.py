@@ -36,6 +36,14 @@ _READ_HELD = {False: (2, ((4096, 2), (12288, 4))), True: (2, ((4096, 4), (16384,
 """The vectors of a thread in a piece of longer rows that are only read, and held, with the warps of
 a row by its most columns, by whether elements have 4 bytes: of many rows."""
 
+_READ_AGAIN = {
+    False: ((16383, _MANY_WARPS, 2, 1), (53248, _MANY_WARPS, 4, 1), (1 << 31, _MOST_WARPS, 2, 1)),
+    True: ((36864, _MANY_WARPS, 4, 1), (1 << 31, _MOST_WARPS, 4, 2)),
+}
+"""The most columns of a row that is only read, and not held, with the config's warps, piece and
+`ctas_per_sm`, by whether elements have 4 bytes (bench/results/rows_read.jsonl). Where that is 1,
+ptxas gives f32 32 registers instead of 40, for four CTAs: 0.93 to 1.19 times as fast."""
+
 _READ_FEW = 8192
 """The longest row that is only read, and held, of few."""
 
@@ -69,7 +77,6 @@ threads, and the bytes of a row that each thread has."""
 
 _BUSY_THREADS = 132 * 1024
 """Threads that keep all multiprocessors busy: below, rows are divided among more of them."""
-
 
 _WASTE = 16
 """One in so many elements of a tile may be past the end of a row."""
@@ -269,12 +276,12 @@ def _choose_read(problem: RowsProblem) -> RowsConfig:
     warps = next((warps for most, warps in warps_of.items() if n <= most), 0)
     if warps:
         return _pieces(problem, warps, piece, "pieces need few registers", held=True)
-    warps, piece = _MANY_WARPS, 2
-    if is_wide and has_vectors(problem):
-        piece = 4
-        is_even = n % (_MANY_WARPS * WARP_THREADS * piece * problem.vector) == 0
-        warps = _MANY_WARPS if is_even else _WARPS
-    return _pieces(problem, warps, piece, "a row that is only read is not held")
+    warps, piece, per_sm = _MANY_WARPS, 4 if is_wide and has_vectors(problem) else 2, 1
+    is_even = is_wide and n % (warps * WARP_THREADS * piece * problem.vector) == 0
+    if has_vectors(problem) and not (problem.has_masks or is_even):
+        warps, piece, per_sm = next(how for most, *how in _READ_AGAIN[is_wide] if n <= most)
+    config = _pieces(problem, warps, piece, "a row that is only read is not held")
+    return replace(config, ctas_per_sm=per_sm)
 
 
 def _held(warps: int, inputs: int) -> int:

@@ -11,6 +11,7 @@ import pytest
 
 from lego_mlir import runtime
 from lego_mlir.kernels import (
+    cross_entropy,
     cross_entropy_backward,
     layernorm,
     layernorm_backward,
@@ -86,6 +87,31 @@ def test_gradient_of_cross_entropy(dtype: str) -> None:
     want[[0, 1], labels[:2]] -= 1
     want *= np.where(labels >= 0, dloss, 0)[:, None]
     np.testing.assert_allclose(found.astype(np.float64), want, rtol=2e-3, atol=1e-4)
+
+
+READ = {
+    "chosen": None,
+    "held": RowsConfig(1, 8, 1, 4, held=True),
+    "clusters": RowsConfig(1, 4, 2, 4, cluster=2),
+    "one piece": RowsConfig(1, 16, 16, 4),
+    "two pieces": RowsConfig(1, 16, 8, 4),
+}
+
+
+@pytest.mark.parametrize("columns", [32770, 36861])
+@pytest.mark.parametrize("config", READ.values(), ids=READ.keys())
+def test_rows_that_are_only_read(config: RowsConfig | None, columns: int) -> None:
+    """The last elements of 36861 columns are those of a piece, or of another one, by the row."""
+    x = random(5, columns).astype(np.float32)
+    x[:, [0, -1]] = 9  # others of neighbours would be seen
+    labels = np.array([0, columns - 1, -100, 7, columns // 2], np.int32)
+    kernel = cross_entropy(5, columns, "f32", config=config)
+    assert "ld.global.v4.b32" in kernel.compile("sm_90a").ptx
+    loss = np.full(5, np.nan, np.float32)
+    kernel(x, labels, loss, device="sim")
+    a = x.astype(np.float64)
+    want = np.log(np.exp(a).sum(-1)) - a[np.arange(5), labels]
+    np.testing.assert_allclose(loss, np.where(labels < 0, 0, want), rtol=1e-5)
 
 
 @pytest.mark.parametrize("name", IN_VECTORS)

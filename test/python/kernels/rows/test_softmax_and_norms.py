@@ -289,8 +289,11 @@ def test_pieces_in_stages_fit_a_row(columns: int, shown: str) -> None:
         (layernorm, "bf16", 128256, "of 8 CTAs, in 3 pieces of 32768 columns and one of 29952, 3"),
         (layernorm, "f32", 131072, "of 16 CTAs, in 2 pieces of 65536 columns, 3 stages in"),
         (cross_entropy, "f32", 32768, "8 pieces of 4096 columns, read for each pass; 8 warps"),
-        (cross_entropy, "f32", 20000, "9 pieces of 2048 columns and one of 1568, read for each p"),
-        (cross_entropy, "f32", 151936, "of 2048 columns and one of 384, read for each pass; 4 w"),
+        (cross_entropy, "f32", 20000, "4 pieces of 4096 columns and one of 3616, read for each p"),
+        (cross_entropy, "f32", 151936, "of 8192 columns and one of 4480, read for each pass; 16 "),
+        (cross_entropy, "bf16", 151936, "of 8192 columns and one of 4480, read for each pass; 16 "),
+        (cross_entropy, "bf16", 50257, "of 2048 columns and one of 1112, read for each pass; 8 w"),
+        (cross_entropy, "bf16", 65001, "of 2 CTAs, in 15 pieces of 4096 columns and one of 3568"),
         (
             layernorm,
             "bf16",
@@ -307,7 +310,7 @@ def test_pieces_in_stages_fit_a_row(columns: int, shown: str) -> None:
         ),
         (rmsnorm, "f32", 524288, "64 pieces of 8192 columns, read for each pass"),
         (cross_entropy, "f32", 16384, "8 pieces of 2048 columns, in registers; 8 warps"),
-        (cross_entropy, "bf16", 16384, "4 pieces of 4096 columns, read for each pass; 8 warps"),
+        (cross_entropy, "bf16", 16384, "2 pieces of 8192 columns, read for each pass; 8 warps"),
     ],
 )
 def test_ctas_that_have_long_rows(kernel: Any, dtype: str, columns: int, shown: str) -> None:
