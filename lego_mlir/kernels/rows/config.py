@@ -20,7 +20,7 @@ class RowsConfig:
         piece: vectors of a thread in each piece of a row; 0 where a CTA works on whole rows.
         vector: elements of such a vector.
         held: whether the pieces of a row stay in registers, or are read again.
-        cluster: CTAs that have a row together, each of them a part of it, in registers.
+        cluster: CTAs that have a row together, each of them a part of it.
         ctas: CTAs, or clusters, each of which works on rows until none are left; 0 for one that
             has its rows only. A kernel that adds up columns has such CTAs.
         ahead: iterations whose rows such a CTA loads before it works on those of one. In other CTAs

@@ -19,7 +19,8 @@ class Stream(NamedTuple):
         piece: vectors of a thread in a piece.
         warps: of a CTA.
         masked: as `RowsConfig` has it: whether the compiler keeps the memory busier so.
-        most: bytes of a row that a thread reads where half as many CTAs have it so, in two stages.
+        most: bytes of a row that a thread reads where half as many CTAs have it so, in two stages;
+            with `fits`, those of fewer warps' threads.
         stages: iterations whose rows are in shared memory; 0 for rows in the registers of CTAs that
             have one each, many of them at once.
         per_sm: CTAs of a multiprocessor, which has registers for them; 0 for as many as have 16
@@ -28,7 +29,7 @@ class Stream(NamedTuple):
         short: as `RowsConfig` has it: whether registers are short.
         exact: whether that is of rows that pieces of one vector divide; others have such pieces, of
             one CTA of a multiprocessor, `refilled` and `short`: they have masks, too.
-        fits: whether fewer warps, more than half of them, have rows that fill their pieces better.
+        fits: the fewest warps that may have rows, if these fill their pieces better; 0 for `warps`.
     """
 
     beyond: int
@@ -42,7 +43,7 @@ class Stream(NamedTuple):
     refilled: bool = False
     short: bool = False
     exact: bool = False
-    fits: bool = False
+    fits: int = 0
 
 
 STREAMS: dict[tuple[int, int, bool], tuple[Stream, ...]] = {
@@ -79,29 +80,46 @@ STREAMS: dict[tuple[int, int, bool], tuple[Stream, ...]] = {
 }
 """By how many inputs belong to columns, how many to elements, and whether these have 4 bytes."""
 
-FILLED, UNFILLED = Stream(32768, 128, 1, 8, stages=2, per_sm=2, fits=True), 8
+FILLED, UNFILLED = Stream(32768, 128, 1, 8, stages=2, per_sm=2, fits=5), 8
 """Two CTAs of a multiprocessor, of as many warps as a row fills; and one in how many columns of the
 pieces of others may have no elements, or rows are streamed so."""
 
+ALONE = Stream(327680, 256, 1, 8, most=320, per_sm=1, fits=6)
+"""One CTA of a multiprocessor, whose threads have so many registers that half as many CTAs have a
+row as of `FILLED`: clusters of 16 leave multiprocessors idle."""
+
 STREAMS_BETWEEN: dict[tuple[int, int, bool], tuple[Stream, ...]] = {
     (0, 1, False): (
-        *STREAMS[0, 1, False][:1],
+        ALONE._replace(beyond=376832),
+        FILLED._replace(beyond=229376, held=184),
         STREAMS[0, 1, False][1]._replace(beyond=196608),
-        Stream(131072, 160, 1, 8, stages=0, fits=True),
+        Stream(131072, 192, 1, 4, stages=0),
         STREAMS[0, 1, False][2],
-        Stream(32768, 112, 2, 8, stages=0, fits=True),
+        Stream(32768, 112, 2, 8, stages=0, fits=5),
     ),
     (0, 1, True): (
         Stream(819200, 320, 1, 8, stages=0, per_sm=1),
-        Stream(524288, 320, 1, 5, stages=0, per_sm=1, fits=True),
+        Stream(524288, 320, 1, 5, stages=0, per_sm=1, fits=3),
     ),
     (1, 1, False): (
         Stream(262144, 128, 4, stages=2, refilled=True),
         Stream(131072, 128, 1, 8, per_sm=1, refilled=True),
         FILLED._replace(beyond=65536),
     ),
-    (2, 1, False): (FILLED._replace(beyond=327680), Stream(245760, 160, 2, 8, per_sm=1), FILLED),
-    (2, 1, True): (*STREAMS[2, 1, True][:-1], FILLED._replace(beyond=65536)),
+    (2, 1, False): (
+        ALONE,
+        Stream(245760, 160, 2, 8, per_sm=1),
+        FILLED._replace(beyond=196608),
+        ALONE._replace(beyond=131072),
+        FILLED,
+    ),
+    (2, 1, True): (
+        *STREAMS[2, 1, True][:-2],
+        ALONE._replace(beyond=344064, stages=2),
+        STREAMS[2, 1, True][-2]._replace(beyond=212992),
+        ALONE._replace(beyond=131072, stages=2, fits=5),
+        FILLED._replace(beyond=65536),
+    ),
 }
 """Of rows that are no power of two, which many threads divide badly."""
 

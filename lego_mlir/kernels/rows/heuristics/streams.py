@@ -84,7 +84,8 @@ def _streamed(problem: RowsProblem, stream: Stream) -> RowsConfig | None:
     while row > cluster * threads * stream.held:
         cluster *= 2
     tried = [(cluster, stream.held, stream.stages)]
-    if cluster > 1 and row <= cluster // 2 * threads * stream.most:
+    is_halved = not stream.fits and row <= cluster // 2 * threads * stream.most
+    if cluster > 1 and is_halved:
         tried.insert(0, (cluster // 2, stream.most, 2))
     if problem.is_in_words:
         tried.append((2 * cluster, stream.held, stream.stages))
@@ -119,9 +120,8 @@ def _config(
     inputs = [problem.arguments[name] for name in _inputs(problem)]
     longest, piece, warps = problem.longest_in_words, stream.piece, stream.warps
     if stream.fits:  # of equally good ones the most
-        least = max(
-            warps // 2 + 1, -(-longest * problem.element_bytes // (held * cluster * WARP_THREADS))
-        )
+        each = max(held, stream.most) * cluster * WARP_THREADS
+        least = max(stream.fits, -(-longest * problem.element_bytes // each))
         unit = problem.vector * WARP_THREADS * cluster
         warps = min(range(warps, least - 1, -1), key=lambda n: -longest % (n * unit), default=warps)
     vectors = problem.vector * warps * WARP_THREADS * cluster
