@@ -223,6 +223,12 @@ def check_config(problem: RowsProblem, chosen: RowsConfig) -> None:
             f"the config has {', '.join(chosen.of_several_rows)}",
             hint="RowsConfig(rows=1, warps=4, piece=2, vector=4)",
         )
+    if problem.is_elementwise and chosen.cluster > 1:
+        raise LegoError(
+            f"{problem.name}: each element is computed by itself, in tiles that a CTA has alone; "
+            f"the config has cluster={chosen.cluster}",
+            hint="RowsConfig(rows=1, warps=4, piece=2, vector=4)",
+        )
     if chosen.ctas and chosen.piece and not (chosen.stages or problem.column_sums):
         raise LegoError(
             f"{problem.name}: persistent CTAs have whole rows, or rows that pass through stages; "

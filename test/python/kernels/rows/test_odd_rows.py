@@ -31,6 +31,7 @@ CONFIGS = {
     "read again": RowsConfig(1, 4, 2, VECTOR),
     "held": RowsConfig(1, 8, 1, VECTOR, held=True),
     "cluster": RowsConfig(1, 4, 2, VECTOR, held=True, cluster=2),
+    "read again by a cluster": RowsConfig(1, 4, 1, VECTOR, cluster=2),
     "whole in a cluster": RowsConfig(1, 4, cluster=2),
     "several rows": RowsConfig(2, 8),
     "persistent": RowsConfig(1, 8, ctas=2),

@@ -237,6 +237,11 @@ def test_persistent_ctas_have_whole_rows_or_stages() -> None:
         softmax(4, 64, config=RowsConfig(1, 1, 1, 4, held=True, ctas=4))
 
 
+def test_elements_by_themselves_have_no_cluster() -> None:
+    with pytest.raises(LegoError, match="a CTA has alone; the config has cluster=2"):
+        cross_entropy_backward(4, 64, config=RowsConfig(1, 1, 1, 4, cluster=2))
+
+
 def test_explain_says_how_rows_are_divided() -> None:
     assert "rows a CTA, in registers" in softmax(1000, 64).explain()
     assert (
