@@ -1,8 +1,8 @@
 """How rows of many lengths pass through shared memory, as was measured on an H200.
 
 The files bench/results/rows_streams.jsonl, rows_pieces.jsonl, rows_larger_pieces.jsonl,
-rows_refilled.jsonl, and rows_filled.jsonl have the numbers. The larger pieces are, the fewer
-operations a kernel has, and the sooner it is compiled.
+rows_refilled.jsonl, rows_filled.jsonl, and rows_gradients.jsonl have the numbers. The larger pieces
+are, the fewer operations a kernel has, and the sooner it is compiled.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ class Stream(NamedTuple):
         stages: iterations whose rows are in shared memory; 0 for rows in the registers of CTAs that
             have one each, many of them at once.
         per_sm: CTAs of a multiprocessor, which has registers for them; 0 for as many as have 16
-            warps together, if they find registers.
+            warps together, if they find registers. Where it has shared memory for fewer of them,
+            that bounds the registers of a thread only.
         refilled: whether each piece has stages of its own, as `RowsConfig.ring_bytes` has it.
         short: as `RowsConfig` has it: whether registers are short.
         exact: whether that is of rows that pieces of one vector divide; others have such pieces, of
@@ -146,12 +147,13 @@ SUMS: dict[tuple[int, bool], tuple[Stream, ...]] = {
         Stream(32768, 128, 2, warps=8),
         Stream(16384, 128, 8, warps=8),
         Stream(8192, 128, 8, warps=4, per_sm=2),
+        Stream(4096, warps=4, per_sm=3),
     ),
     (2, True): (
         Stream(524288, 256, warps=8, stages=2, per_sm=1, refilled=True),
         Stream(262144, stages=2, refilled=True),
         Stream(131072, masked=True),
-        Stream(65536, 128, 8, 8, per_sm=1),
+        Stream(65536, 128, 8, 8, per_sm=2),
         Stream(16384, 64, 4, 8, per_sm=2),
     ),
 }
