@@ -31,6 +31,7 @@ class Stream(NamedTuple):
         exact: whether that is of rows that pieces of one vector divide; others have such pieces, of
             one CTA of a multiprocessor, `refilled` and `short`: they have masks, too.
         fits: the fewest warps that may have rows, if these fill their pieces better; 0 for `warps`.
+        rows: the fewest rows of a matrix that are streamed so: sums of more CTAs cost time, too.
     """
 
     beyond: int
@@ -45,6 +46,7 @@ class Stream(NamedTuple):
     short: bool = False
     exact: bool = False
     fits: int = 0
+    rows: int = 0
 
 
 STREAMS: dict[tuple[int, int, bool], tuple[Stream, ...]] = {
@@ -147,7 +149,7 @@ SUMS: dict[tuple[int, bool], tuple[Stream, ...]] = {
         Stream(32768, 128, 2, warps=8),
         Stream(16384, 128, 8, warps=8),
         Stream(8192, 128, 8, warps=4, per_sm=2),
-        Stream(4096, warps=4, per_sm=3),
+        Stream(4096, warps=4, per_sm=3, rows=4096),
     ),
     (2, True): (
         Stream(524288, 256, warps=8, stages=2, per_sm=1, refilled=True),
@@ -245,16 +247,19 @@ IN_WORDS_SUMS: dict[tuple[int, bool], tuple[Stream, ...]] = {
         Stream(65536, 128, warps=8, per_sm=1),
         Stream(49152, 128, warps=8, stages=2, per_sm=1),
         Stream(16384, 192, warps=4, stages=2, per_sm=2),
-        Stream(8192, 128, warps=4, stages=2, per_sm=3),
+        Stream(8192, 128, warps=4, per_sm=2),
         Stream(0, 128, warps=4, per_sm=3),
     ),
     (2, False): (
         Stream(229376, warps=8, stages=4, per_sm=1, refilled=True),
         Stream(65536, 128, warps=8, per_sm=1),
-        Stream(8192, 112, warps=4, stages=2, per_sm=2),
+        Stream(12288, 112, warps=4, stages=2, per_sm=2),
+        Stream(8192, 96, warps=4, per_sm=2),
         Stream(0, 128, warps=4, per_sm=3),
     ),
     (1, True): (Stream(0, 224, warps=8, stages=2, per_sm=1),),
     (2, True): (Stream(0, 224, warps=8, stages=2, per_sm=1),),
 }
-"""Of such rows, by how many outputs are sums of columns, and whether elements have 4 bytes."""
+"""Of such rows, by how many outputs are sums of columns, and whether elements have 4 bytes. Three
+CTAs of a multiprocessor spill registers from 4,097 columns on (bench/results/rows_gradients.jsonl).
+"""

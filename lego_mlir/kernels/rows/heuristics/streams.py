@@ -55,7 +55,8 @@ def choose_stream(problem: RowsProblem) -> RowsConfig | None:
     if problem.strided or not has_vectors(problem):
         return None
     row = problem.longest_in_words * widest
-    stream = next((s for s in _streams(problem, is_wide=widest >= 4) if row > s.beyond), None)
+    streams, rows = _streams(problem, is_wide=widest >= 4), problem.many_rows
+    stream = next((s for s in streams if row > s.beyond and rows >= s.rows), None)
     if stream is None:
         return None
     if problem.has_masks:  # they take the registers
