@@ -40,10 +40,10 @@ _WIDE_BYTES, _SHORT_BYTES, _READ_BYTES = 4, 8192, {False: 20480, True: 131072}
 """Bytes of an element that rows are reduced of as fast alone as in a vector; and of a row, up to
 which a CTA has several rows, which begin at any element; the same of rows that are only read."""
 
-_SHORT_COPIED, _COPIED_BYTES, _LONG_BYTES = {False: 4096, True: 32768}, 1 << 23, 1 << 19
-"""The same where what belongs to columns is shifted, by whether elements have 4 bytes; bytes of a
-matrix, beyond which that is worth its time; and of a row of all inputs, which few CTAs have. The
-first is twice that where shorter elements are accessed two by two, and columns not added up."""
+_SHORT_COPIED, _COPIED_BYTES = {False: 4096, True: 32768}, 1 << 23
+_LONG_BYTES = {False: 1 << 19, True: 1 << 21}
+"""The same of shifted copies by columns, by whether elements have 4 bytes, twice that for pairs;
+the bytes of a matrix that are worth them; and of all inputs' rows, by whether columns have sums."""
 
 
 def terms_of(stat: str) -> str:
@@ -324,7 +324,7 @@ class RowsProblem:
         """Whether rows are so many that copies of what belongs to columns cost little."""
         row, is_wide = self.longest * self.element_bytes, self.element_bytes >= _WIDE_BYTES
         in_pairs = not is_wide and self.longest % 2 == 0 and not self.column_sums
-        most = _LONG_BYTES // max(1, len(self.loaded_elementwise))
+        most = _LONG_BYTES[bool(self.column_sums)] // max(1, len(self.loaded_elementwise))
         is_fit = _SHORT_COPIED[is_wide] << in_pairs < row <= most and self.finish is not None
         return is_fit and row * self.many_rows > _COPIED_BYTES and not self.is_elementwise
 

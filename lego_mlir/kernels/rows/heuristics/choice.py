@@ -36,13 +36,14 @@ _READ_HELD = {False: (2, ((4096, 2), (12288, 4))), True: (2, ((4096, 4), (16384,
 """The vectors of a thread in a piece of longer rows that are only read, and held, with the warps of
 a row by its most columns, by whether elements have 4 bytes: of many rows."""
 
+_READ_AT_ONCE = range(462, 1057)
 _READ_AGAIN = {
     False: ((16383, _MANY_WARPS, 2, 1), (53248, _MANY_WARPS, 4, 1), (1 << 31, _MOST_WARPS, 2, 1)),
     True: ((36864, _MANY_WARPS, 4, 1), (1 << 31, _MOST_WARPS, 4, 2)),
 }
-"""The most columns of a row that is only read, and not held, with the config's warps, piece and
-`ctas_per_sm`, by whether elements have 4 bytes (bench/results/rows_read.jsonl). Where that is 1,
-ptxas gives f32 32 registers instead of 40, for four CTAs: 0.93 to 1.19 times as fast."""
+"""Rows that are only read, and not held: numbers of long ones that CTAs of 4 warps read at once,
+4 to 8 a multiprocessor; and by whether elements have 4 bytes the most columns, warps, piece and
+`ctas_per_sm`: where it is 1, ptxas gives f32 32 registers, not 40 (results/rows_read.jsonl)."""
 
 _READ_FEW = 8192
 """The longest row that is only read, and held, of few."""
@@ -78,11 +79,9 @@ threads, and the bytes of a row that each thread has."""
 _BUSY_THREADS = 132 * 1024
 """Threads that keep all multiprocessors busy: below, rows are divided among more of them."""
 
-_WASTE = 16
-"""One in so many elements of a tile may be past the end of a row."""
-
-_WHOLE = 13
-"""The same of rows that four CTAs have as a whole, rather than two in pieces."""
+_WASTE, _WHOLE = 16, 13
+"""One in so many elements of a tile may be past the end of a row; the same of rows that four CTAs
+have as a whole, rather than two in pieces."""
 
 _CTA_BYTES, _FEW_CTAS = 8192, 8192
 """Bytes that a CTA moves, and CTAs of a launch, up to which dependent launches cost no time: with
@@ -265,8 +264,7 @@ def _fitting_warps(problem: RowsProblem, cluster: int, warps: int) -> int:
 
 def _choose_read(problem: RowsProblem) -> RowsConfig:
     """Return the config of a kernel that only reads rows."""
-    n = problem.longest
-    is_wide = problem.element_bytes >= 4
+    n, is_wide = problem.longest, problem.element_bytes >= 4
     if n <= _READ_WHOLE[is_wide]:
         return _whole(problem, threads_of(n * problem.element_bytes, _READ_BYTES), _WARPS)
     piece, held = _READ_HELD[is_wide]
@@ -280,6 +278,8 @@ def _choose_read(problem: RowsProblem) -> RowsConfig:
     is_even = is_wide and n % (warps * WARP_THREADS * piece * problem.vector) == 0
     if has_vectors(problem) and not (problem.has_masks or is_even):
         warps, piece, per_sm = next(how for most, *how in _READ_AGAIN[is_wide] if n <= most)
+        if is_wide and warps == _MOST_WARPS and problem.many_rows in _READ_AT_ONCE:
+            warps, per_sm = _WARPS, 1
     config = _pieces(problem, warps, piece, "a row that is only read is not held")
     return replace(config, ctas_per_sm=per_sm)
 

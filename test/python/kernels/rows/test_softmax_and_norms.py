@@ -321,6 +321,12 @@ def test_ctas_that_have_long_rows(kernel: Any, dtype: str, columns: int, shown: 
     assert shown in kernel(4096, columns, dtype).explain()
 
 
+@pytest.mark.parametrize(("rows", "warps"), [(441, 16), (883, 4), (1312, 16)])
+def test_long_rows_that_are_all_read_at_once(rows: int, warps: int) -> None:
+    """CTAs of 4 warps read 4 to 8 rows a multiprocessor at once; more rows leave an uneven rest."""
+    assert f"read for each pass; {warps} warps" in cross_entropy(rows, 50000, "f32").explain()
+
+
 @pytest.mark.parametrize(
     ("kernel", "dtype", "columns", "shown"),
     [
@@ -330,10 +336,21 @@ def test_ctas_that_have_long_rows(kernel: Any, dtype: str, columns: int, shown: 
         (rmsnorm_backward, "bf16", 11008, "132 persistent clusters; 4 warps"),
         (rmsnorm_backward, "f32", 7168, "132 persistent CTAs; 8 warps"),
         (layernorm_backward, "bf16", 3000, "396 persistent CTAs; 4 warps"),
-        (layernorm_backward, "bf16", 4096, "1 row a CTA, in registers, 132 persistent CTAs"),
+        (
+            layernorm_backward,
+            "bf16",
+            4096,
+            "in 4 pieces of 1024 columns, 3 stages in shared memory",
+        ),
         (layernorm_backward, "bf16", 65536, "8 pieces of 8192 columns, 3 stages"),
         (layernorm_backward, "f32", 8192, "of 2 CTAs, in 1 piece of 8192 columns, 3 stages"),
         (layernorm_backward, "f32", 32768, "of 4 CTAs, in 1 piece of 32768 columns, 3 stages"),
+        (
+            layernorm_backward,
+            "f32",
+            90001,
+            "of 8 CTAs, in 10 pieces of 8192 columns and one of 8081",
+        ),
     ],
 )
 def test_rows_whose_columns_are_added_up(kernel: Any, dtype: str, columns: int, shown: str) -> None:
