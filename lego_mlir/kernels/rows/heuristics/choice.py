@@ -1,6 +1,6 @@
 """The heuristic: how many rows a CTA holds, with how many warps, and which rows come in pieces.
 
-All numbers were measured on an H200 (bench/results/rows_sweep.jsonl, and rows_filled.jsonl). A row
+All numbers were measured on an H200 (bench/results, rows_sweep, _filled and _read.jsonl). A row
 wants few threads, so that reductions are short and many CTAs overlap; each of them with several
 vectors under way, and no more than it fills. From 8 KiB on it comes in pieces, so that what is
 computed of it needs few registers at a time. What only reads a row wants fewer threads still. A row
@@ -43,7 +43,7 @@ _READ_AGAIN = {
 }
 """Rows that are only read, and not held: numbers of long ones that CTAs of 4 warps read at once,
 4 to 8 a multiprocessor; and by whether elements have 4 bytes the most columns, warps, piece and
-`ctas_per_sm`: where it is 1, ptxas gives f32 32 registers, not 40 (results/rows_read.jsonl)."""
+`ctas_per_sm`: where it is 1, ptxas gives f32 32 registers, not 40 (rows_read.jsonl)."""
 
 _READ_FEW = 8192
 """The longest row that is only read, and held, of few."""
