@@ -8,7 +8,7 @@ import re
 import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from functools import wraps
+from functools import partial, wraps
 from numbers import Real
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
@@ -100,12 +100,16 @@ def check_types(name: str, known: tuple[str, ...] = IN_F32, **dtypes: str | None
     for argument, dtype in dtypes.items():
         if dtype is None or dtype in known:
             continue
-        check_dtype(dtype)
+        check_dtype(dtype, partial(_type_error, f"{name}: {argument}"))
         raise LegoError(
             f"{name}: {argument} is {', '.join(known[:-1])} or {known[-1]}, not '{dtype}'",
             hint="it computes in f32, which has not all numbers of other types; "
             "kernels.cast converts an array",
         )
+
+
+def _type_error(argument: str, message: str, hint: str) -> LegoError:
+    return LegoError(f"{argument}: {message}", hint=hint)
 
 
 def warn_user(warning: str) -> None:

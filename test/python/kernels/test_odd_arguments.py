@@ -73,6 +73,7 @@ def test_code_with_checks_is_assembled(name: str) -> None:
     ("name", "arguments", "message"),
     [
         ("softmax", {"dtype": "f64"}, "softmax: dtype is f32, f16, .* not 'f64'"),
+        ("softmax", {"out": "float32"}, "softmax: out: 'float32' is no element type\nhint: write"),
         ("rmsnorm", {"weight": "i8"}, "rmsnorm: weight is f32, .* not 'i8'"),
         ("layernorm_backward", {"residual": "f64"}, "residual is f32, .* not 'f64'"),
         ("cumsum", {"dtype": "i16"}, "cumsum: out is f32, .* not 'i16'"),

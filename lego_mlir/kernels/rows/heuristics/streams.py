@@ -131,6 +131,8 @@ def _config(
         piece = 1
     while piece > 1 and _is_too_long(longest, piece * vectors, piece):
         piece //= 2
+    if cluster > MAX_CLUSTER_CTAS:
+        return None
     if not stages:
         return RowsConfig(
             1,
@@ -146,7 +148,7 @@ def _config(
     stage = columns * sum(a.bytes for a in inputs)
     most = stream.per_sm or _SM_WARPS // stream.warps
     per_sm = min(most, _SHARED_BYTES // (stage if stream.refilled else stages * stage))
-    if cluster > MAX_CLUSTER_CTAS or per_sm < (most if problem.is_in_words else 1):
+    if per_sm < (most if problem.is_in_words else 1):
         return None
     return RowsConfig(
         1,

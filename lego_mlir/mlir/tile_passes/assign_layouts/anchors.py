@@ -7,6 +7,7 @@ where two choices cost the same.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from math import prod
 from typing import Any
 
@@ -20,6 +21,7 @@ from lego_mlir.analysis.distributed import (
 )
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.mlir import dialect
+from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.dialect import tile_operations as tiles
 from lego_mlir.mlir.tile_ir import layout_rules
 from lego_mlir.mlir.tile_ir.kernels import TileKernel
@@ -76,6 +78,10 @@ def find_candidates(graph: Graph, kernel: TileKernel, accesses: Accesses) -> Can
         for dim in sorted(whole):
             if dim < len(access.shape) and access.shape[dim] > 1:
                 candidates.add(node, access.coalesced(*threads, (dim,)))
+    for node in memory:
+        access = accesses.of(node.op)
+        for vector in _reshaped_vectors(node.op, access.vector):
+            candidates.add(node, replace(access, vector=vector).coalesced(*threads))
     for node in candidates.missing():
         if not any(node in label for label in candidates.labels):
             candidates.adopt(node, shape_of(_key_tile(node)))
@@ -87,6 +93,23 @@ def find_candidates(graph: Graph, kernel: TileKernel, accesses: Accesses) -> Can
 def _reduced_dims(graph: Graph) -> set[int]:
     """Return the dimensions along which the kernel reduces, scans or sorts."""
     return {tiles.dim_of(n.op) for n in graph.nodes if n.op.name in _REDUCTIONS and n.tie is None}
+
+
+def _reshaped_vectors(access: Any, widest: int) -> list[int]:
+    """Return the narrower vectors that reshapes of what is loaded or stored keep together.
+
+    A tile of 1 x 896 that is used as 2 x 224 x 2 has pairs in a thread, though memory may be known
+    to be aligned for vectors of 4: where one row alone, or a class of strides, is.
+    """
+    if access.name == dialect.STORE:
+        tile = access.operands[0]
+        is_reshaped = not isinstance(tile, ir.BlockArgument) and tile.owner.name == tiles.RESHAPE
+        found = [tile.owner.operands[0]] if is_reshaped else []
+    else:
+        users = (use.owner for use in access.results[0].uses)
+        found = [user.results[0] for user in users if user.name == tiles.RESHAPE]
+    widths = {int(shape_of(tile)[-1]) for tile in found}
+    return sorted((n for n in widths if n < widest and widest % n == 0), reverse=True)
 
 
 def _work(dot: Any) -> int:

@@ -15,6 +15,7 @@ from lego_mlir.kernels import (
     cross_entropy_backward,
     layernorm,
     layernorm_backward,
+    log_softmax,
     rmsnorm,
     rmsnorm_backward,
     softmax,
@@ -239,3 +240,19 @@ def test_columns_are_added_up_by_any_number_of_ctas(
     near = {"rtol": 2e-3, "atol": 5e-3}
     np.testing.assert_allclose(dx.astype(np.float64), want, **near)
     np.testing.assert_allclose(dw.astype(np.float64), (dy * normal).sum(0), **near)
+
+
+def test_rows_that_are_better_aligned_than_their_length_says() -> None:
+    """Vectors stay those of a thread's columns where one row alone, or a stride, allows wider."""
+    rng = np.random.default_rng(7)
+    x, y = rng.standard_normal((1, 4434)).astype(np.float16), np.full((1, 4434), 77, np.float32)
+    softmax(1, 4434, "f16", out="f32")(x, y, device="sim")
+    exponentials = np.exp(x.astype(np.float64))
+    assert np.allclose(y, exponentials / exponentials.sum(), rtol=1e-5)
+
+    x, y = rng.standard_normal((2, 14448)).astype(np.float32), np.full((2, 14448), 77, np.float32)
+    log_softmax(2, 14437, "f32", strided=True)(x[:, :14437], y[:, :14437], device="sim")
+    shifted = x[:, :14437].astype(np.float64)
+    want = shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
+    assert np.allclose(y[:, :14437], want, rtol=1e-5, atol=1e-5)
+    assert (y[:, 14437:] == 77).all()

@@ -313,6 +313,7 @@ def test_pieces_in_stages_fit_a_row(columns: int, shown: str) -> None:
             "KiB, filled one by one, 7 persistent clusters; 8 warps",
         ),
         (rmsnorm, "f32", 524288, "64 pieces of 8192 columns, read for each pass"),
+        (softmax, "f32", 600000, "of 16 CTAs, in 18 pieces of 32768 columns and one of 10176"),
         (cross_entropy, "f32", 16384, "8 pieces of 2048 columns, in registers; 8 warps"),
         (cross_entropy, "bf16", 16384, "2 pieces of 8192 columns, read for each pass; 8 warps"),
     ],
