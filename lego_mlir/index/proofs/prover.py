@@ -152,8 +152,12 @@ def _least(x: Int, atom: Expr, depth: int) -> Iterator[tuple[Int, ...]]:
         ends = _upper(atom, depth)
     else:
         return
-    others = polynomial.build(constant, rest)
+    others: Int | None = None
     for cases in ends:
+        if isinstance(factor, int) and cases == (ranges.bounds(atom)[factor < 0],):
+            continue  # the interval of x knows as much
+        if others is None:
+            others = polynomial.build(constant, rest)
         yield tuple(construct.add(others, construct.mul(factor, end)) for end in cases)
 
 

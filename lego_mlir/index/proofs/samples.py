@@ -54,7 +54,8 @@ def _far_points(symbols: frozenset[Sym]) -> tuple[dict[str, int], ...]:
     closed = _closure(symbols)
     if all(s.lo is not None and s.hi is not None for s in closed) or not points(symbols):
         return ()
-    far = ((draw, reach) for reach in _FAR_REACHES for draw in _draws(len(closed)))
+    draws = [*_draws(len(closed)), *_far_draws(len(closed))]
+    far = ((draw, reach) for reach in _FAR_REACHES for draw in draws)
     return tuple(p for draw, reach in far if (p := _point(closed, draw, reach)) is not None)
 
 
@@ -84,6 +85,13 @@ def _draws(count: int) -> Iterator[list[float]]:
     random = Random(count)
     for _ in range(_RANDOM_POINTS):
         yield [random.random() for _ in range(count)]
+
+
+def _far_draws(count: int) -> Iterator[list[float]]:
+    """Return more: in the middle, where a symbol without any bound is 0, all but one of them."""
+    for end in (0.0, 1.0):
+        for k in range(count):
+            yield [end if j == k else 0.5 for j in range(count)]
 
 
 def _point(symbols: list[Sym], draw: list[float], multiples: int) -> dict[str, int] | None:

@@ -10,8 +10,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from lego_mlir.index import Int, Sym, maximum, minimum
+from lego_mlir.index import Int, Sym, maximum, minimum, work
 from lego_mlir.index.proofs import prover
+from lego_mlir.limits import Limits
 
 BK = Sym("BK", 1)
 K = Sym("K", 1, None, frozenset({BK}))
@@ -82,3 +83,28 @@ def test_an_index_is_proven_inside_its_size() -> None:
     assert prover.is_within(3, 4)
     assert not prover.is_within(4, 4)
     assert not prover.is_within(-1, 4)
+
+
+def test_claims_about_clamped_indices_take_few_steps() -> None:
+    """As those of a padded tensor, whose last word may be cut: they fail only far inside."""
+    block, thread, k = Sym("block", 0, 102), Sym("thread", 0, 255), Sym("k", 0, 15)
+    word = (block * 256 + thread) * 16 // 21
+    at: Int = (
+        20880 * minimum(1, maximum(0, word // 4991 - 1))
+        + 10440 * minimum(1, maximum(0, word // 713 % 7 - 2))
+        + 580 * minimum(17, maximum(0, word // 31 % 23 - 2))
+        + 20 * minimum(28, word % 31)
+    )
+    last = 20880 + 10440 + 580 * 17 + 20 * 28
+    with Limits(index_steps=8_000).applied(), work.measured():
+        assert prover.is_nonnegative(last + 15 - at - k)
+        assert not prover.is_nonnegative(last + 7 - at - k)
+
+
+def test_claims_are_refuted_where_indices_are_zero() -> None:
+    """No search, and no solver, asks further about indices without bounds."""
+    x, k = Sym("x"), Sym("k")
+    claim = 16 * minimum(15, maximum(0, x % 18 - 1)) - minimum(7, k)
+    with Limits(index_steps=200).applied(), work.measured():
+        assert not prover.is_nonnegative(claim + 6)
+    assert prover.is_nonnegative(claim + 7)

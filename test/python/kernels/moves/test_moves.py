@@ -58,6 +58,11 @@ def test_pad(boundary: str, dtype: str, columns: int) -> None:
     check(pad(x.shape, before, after, dtype, boundary=boundary), x, want)
 
 
+def test_pad_of_many_dimensions() -> None:
+    x, before, after = numbers((2, 2, 9, 5, 20), "i8"), (1, 2, 2, 0, 1), (1, 3, 3, 2, 0)
+    check(pad(x.shape, before, after, "i8"), x, np.pad(x, list(zip(before, after, strict=True))))
+
+
 def test_pad_of_any_number_of_rows() -> None:
     kernel = pad((None, 5, 7), (0, 0, 2), (0, 2, 0), "f16")
     for rows in (1, 6):
