@@ -139,11 +139,8 @@ def choose(problem: RowsProblem, *, clusters: bool = True) -> RowsConfig:
 
 def _choose_long(problem: RowsProblem, *, clusters: bool) -> RowsConfig:
     """Return the config of long rows: in pieces, or divided among the CTAs of a cluster."""
-    inputs, n, is_wide = (
-        len(problem.loaded_elementwise),
-        problem.longest,
-        problem.element_bytes >= 4,
-    )
+    inputs, n = len(problem.loaded_elementwise), problem.longest
+    is_wide = problem.element_bytes >= 4
     by_column, is_open = len(problem.loaded_by_column), problem.has_masks
     stream = None
     if clusters and not problem.column_sums and not _fills_whole(problem):
@@ -193,7 +190,8 @@ def _choose_long(problem: RowsProblem, *, clusters: bool) -> RowsConfig:
                 reason="CTAs divide a row",
             )
     all_threads = MAX_CLUSTER_CTAS * _MOST_WARPS * WARP_THREADS
-    if clusters and n * (inputs + (by_column > 0)) <= all_threads * _HELD_ALONE:
+    beside = by_column if is_wide and not has_vectors(problem) else by_column > 0
+    if clusters and n * (inputs + beside) <= all_threads * _HELD_ALONE:
         config = RowsConfig(1, _MOST_WARPS, cluster=MAX_CLUSTER_CTAS, reason="CTAs divide a row")
         if has_vectors(problem):
             vectors = config.cluster * config.threads * problem.vector

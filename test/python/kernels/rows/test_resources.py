@@ -101,6 +101,13 @@ def test_stages_have_room_for_the_residual(make: Any, columns: int, dtype: str) 
     assert len(make(ROWS, columns, dtype, residual=dtype).compile("sm_90a").launches) == 2
 
 
+@pytest.mark.parametrize("rows", [3, ROWS])
+def test_rows_that_no_cluster_holds_are_read_in_pieces(rows: int) -> None:
+    """The weights and the biases of a row that has no vectors would take all registers."""
+    assert "1 row a CTA, in 42 pieces of 8192 columns" in layernorm(rows, 351338, "f32").explain()
+    check(layernorm(rows, 351338, "f32"))
+
+
 @pytest.mark.parametrize("residual", [None, "bf16"])
 @pytest.mark.parametrize("per", ["row", "group"])
 @pytest.mark.parametrize("columns", [2048, 7168, 12288, 16384, 24576, 32768])
