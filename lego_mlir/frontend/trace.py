@@ -27,6 +27,9 @@ _OURS = (*map(str, _HOMES), functools.__file__, contextlib.__file__)
 _KERNELS = tuple(
     str(home / "kernels") for home in _HOMES
 )  # ours, but written as users write theirs
+_COMPUTING = ("arith.", "math.")
+"""Operations that do nothing but compute."""
+
 _current: ContextVar[Trace] = ContextVar("trace")
 
 
@@ -64,6 +67,9 @@ class Trace:
         self.left_loop: Location | None = None
         self._functions: dict[str, Callable[..., Any]] = {}
         self._locations: dict[tuple[CodeType, int], Any] = {}
+        self._computed: dict[tuple[Any, ...], list[Any]] = {}
+        self._repeated: set[Any] = set()
+        self._own: set[Any] = set()
 
     @contextlib.contextmanager
     def active(self) -> Iterator[None]:
@@ -82,10 +88,61 @@ class Trace:
         Raises:
             LegoError: the kernel of these operands has been traced.
         """
-        op = ir.Operation.create(
-            name, results=results, operands=operands, attributes=attributes, loc=self.here()
-        )
-        return list(op.results)
+
+        def build() -> list[Any]:
+            op = ir.Operation.create(
+                name, results=results, operands=operands, attributes=attributes, loc=self.here()
+            )
+            return list(op.results)
+
+        if self.warps is None or not name.startswith(_COMPUTING):
+            return build()
+        return self.once((name, *results, *operands, *attributes.items()), build)
+
+    def once(self, key: tuple[Any, ...], build: Callable[[], list[Any]]) -> list[Any]:
+        """Return the results of an operation, which is recorded unless an equal one is known.
+
+        Args:
+            key: what equal operations have in common, which do nothing but compute.
+            build: records it.
+
+        Raises:
+            LegoError: the kernel of this trace has been traced.
+        """
+        found = self._computed.get(key)
+        if found is None or found[0] in self._own:
+            found = self._computed[key] = build()
+        else:
+            self.check_active()
+            self._repeated.add(found[0])
+        return found
+
+    def own(self, value: Any) -> Any:
+        """Return an SSA value whose operation stands for no equal ones, so that it may change.
+
+        Args:
+            value: the result of an operation; a copy of it, if that stands for several.
+        """
+        if value in self._repeated:
+            return value.owner.operation.clone().results[0]
+        self._own.add(value)
+        return value
+
+    @contextlib.contextmanager
+    def inside(self, block: Any, *, is_isolated: bool = False) -> Iterator[None]:
+        """Record what follows at the end of a block.
+
+        Args:
+            block: inside of the block of what has been recorded last.
+            is_isolated: it uses nothing that is computed outside.
+        """
+        around = self._computed
+        self._computed = {} if is_isolated else dict(around)
+        try:
+            with ir.InsertionPoint(block):
+                yield
+        finally:
+            self._computed = around
 
     def here(self) -> Any:
         """Return the MLIR location of the caller's line, for an operation of this trace.

@@ -191,9 +191,10 @@ class Value(Operators):
             )
         # Bounds are of all results of an operation: one of several gets an operation of its own.
         value = self if len(self.ssa.owner.results) == 1 else self + 0
-        value.ssa.owner.attributes[dialect.BOUNDS] = bounds
-        value.ssa.owner.attributes[dialect.CLAIM] = claim
-        return value
+        own = self._trace.own(value.ssa)
+        own.owner.attributes[dialect.BOUNDS] = bounds
+        own.owner.attributes[dialect.CLAIM] = claim
+        return value.like(own)
 
     # Layouts and index expressions take these values.
     def __lego_apply__(self, layout: Layout, index: tuple[Any, ...]) -> Value:

@@ -102,6 +102,7 @@ def select(number: Operand, values: Sequence[Operand]) -> Value:
         is_this = _compared(_EQUAL, at, as_index(k, trace), trace)
         if k == 1:
             claim = Claim("the number of lg.select", len(values))
+            is_this = trace.own(is_this)
             is_this.owner.attributes[dialect.CLAIM] = claim.attribute
         first = _selected(is_this, other, first, trace)
     return first
@@ -169,7 +170,7 @@ def choose(number: Operand, cases: Sequence[Callable[[], Any]]) -> Any:
 
 def _traced(case: Callable[[], Any], region: Any, trace: Trace) -> tuple[Value, ...]:
     """Trace a case inside a region and return its results."""
-    with ir.InsertionPoint(region.blocks.append()):
+    with trace.inside(region.blocks.append()):
         found = call(case, [], trace, "a case of lg.choose", "no arguments, as lambda: x")
         several = () if found is None else found if isinstance(found, tuple) else (found,)
         values = tuple(as_index(x, trace) if type(x) is int else x for x in several)

@@ -32,7 +32,7 @@ def if_(condition: Any) -> Callable[[Callable[[], Any]], None]:
     def run(body: Callable[[], Any]) -> None:
         location = trace.location()
         op = ir.Operation.create("scf.if", operands=[holds], regions=2, loc=location)
-        with ir.InsertionPoint(op.regions[0].blocks.append()):
+        with trace.inside(op.regions[0].blocks.append()):
             if call(body, [], trace, "the function of lg.if_", "no arguments") is not None:
                 raise trace.error(
                     "the function of lg.if_ returns a value",
@@ -71,11 +71,11 @@ def cond(condition: Any, then: Callable[[], Any], otherwise: Callable[[], Any]) 
     # What the functions return is known only when they have been traced.
     draft = made([])
     blocks = [region.blocks.append() for region in draft.regions]
-    with ir.InsertionPoint(blocks[0]):
+    with trace.inside(blocks[0]):
         found = call(then, [], trace, "the first function of lg.cond", _NOTHING)
         models = as_values(found, trace, "lg.cond")
         ir.Operation.create("scf.yield", operands=[x.ssa for x in models], loc=location)
-    with ir.InsertionPoint(blocks[1]):
+    with trace.inside(blocks[1]):
         other = call(otherwise, [], trace, "the second function of lg.cond", _NOTHING)
         returned = matched(other, models, trace, "one function of lg.cond returns")
         ir.Operation.create("scf.yield", operands=returned, loc=location)

@@ -34,7 +34,7 @@ def loop(stop: Operand, *, start: Operand = 0, step: Operand = 1) -> Iterator[Va
     body = op.regions[0].blocks.append(index, arg_locs=[location])
     finished = False
     try:
-        with ir.InsertionPoint(body):
+        with trace.inside(body):
             yield Value(body.arguments[0], trace)
             ir.Operation.create("scf.yield", loc=location)
         finished = True
@@ -79,7 +79,7 @@ def fold(
         )
         types = [ir.IndexType.get(), *kinds]
         block = op.regions[0].blocks.append(*types, arg_locs=[location] * len(types))
-        with ir.InsertionPoint(block):
+        with trace.inside(block):
             number = Value(block.arguments[0], trace)
             arguments = [number, *bound(block, carried, 1)]
             what, takes = "the function of lg.fold", f"the index, and {_CARRIED}"
@@ -124,13 +124,13 @@ def while_(condition: Callable[..., Any], initial: Any) -> Callable[[Callable[..
         before, after = (
             region.blocks.append(*kinds, arg_locs=[location] * len(kinds)) for region in op.regions
         )
-        with ir.InsertionPoint(before):
+        with trace.inside(before):
             what = "the condition of lg.while_"
             met = call(condition, bound(before, carried), trace, what, _CARRIED)
             holds = truth(met, trace, "the condition of a loop")
             operands = [holds, *before.arguments]
             ir.Operation.create("scf.condition", operands=operands, loc=location)
-        with ir.InsertionPoint(after):
+        with trace.inside(after):
             what = "the function of lg.while_"
             found = call(body, bound(after, carried), trace, what, _CARRIED)
             returned = matched(found, carried, trace, "the loop carries", _NEXT)

@@ -111,7 +111,7 @@ class TracedFunction:
         arguments = {
             name: traced_argument(name, buffers[name], kind, trace) for name, kind in types.items()
         }
-        with ir.InsertionPoint(trace.launch.regions[0].blocks[0]):
+        with trace.inside(trace.launch.regions[0].blocks[0], is_isolated=True):
             if pdl:
                 _wait_for_launch_ahead(pdl)
             self._check_end(self._call(arguments), trace)

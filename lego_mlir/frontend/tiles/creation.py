@@ -78,7 +78,8 @@ def iota(shape: Sequence[int], axis: int) -> Tile:
     sizes = checked_sizes(shape, trace)
     dim = checked_axis(axis, sizes, trace, name)
     kind = type_of(sizes, ir.IntegerType.get_signless(32), trace)
-    return restricted(Tile(tiles.iota(kind, dim, trace.here()), sizes, trace), sizes)
+    (found,) = trace.once((tiles.IOTA, kind, dim), lambda: [tiles.iota(kind, dim, trace.here())])
+    return restricted(Tile(found, sizes, trace), sizes)
 
 
 def item(tile: Tile) -> Value:

@@ -306,7 +306,7 @@ def _sorted(
     )
     block = op.regions[0].blocks[0]
     unsigned = [part.dtype.startswith("u") for part in parts] * 2
-    with ir.InsertionPoint(block):
+    with trace.inside(block, is_isolated=True):
         values = [
             Value(x, trace, unsigned=sign)
             for x, sign in zip(block.arguments, unsigned, strict=True)

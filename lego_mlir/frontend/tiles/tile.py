@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import prod
 from typing import Any
 
@@ -156,9 +157,9 @@ class Tile(Value):
         """Return the elements, in row-major order, in a shape that has the same sizes but for 1."""
         if shape == self.shape:
             return self
-        return self.shaped(
-            tiles.reshape(self._kind(shape), self.ssa, self._trace.here()), tuple(shape)
-        )
+        kind = self._kind(shape)
+        (found,) = _once(tiles.RESHAPE, tiles.reshape, kind, self.ssa, self._trace)
+        return self.shaped(found, tuple(shape))
 
     def _held(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         return held_shape(shape, holding_warps(self._trace), self._trace.tile_multiple)
@@ -232,13 +233,20 @@ def spread(
                 f"{x.described} is a vector, which a thread holds, and no tile",
                 hint="in kernels on tiles, lg.full, lg.arange and loads make tiles",
             )
-        return Tile(tiles.full(kind, x.ssa, trace.here()), shape, trace, unsigned=unsigned)
+        (found,) = _once(tiles.FULL, tiles.full, kind, x.ssa, trace)
+        return Tile(found, shape, trace, unsigned=unsigned)
     if x.shape == shape:
         return x
     if coercion.common_shape([x.shape, shape]) != shape:
         raise trace.error(f"{x.described} does not broadcast to the shape {shape}")
     wider = x.in_shape((*[1] * (len(shape) - len(x.shape)), *x.shape))
-    return Tile(tiles.broadcast(kind, wider.ssa, trace.here()), shape, trace, unsigned=unsigned)
+    (found,) = _once(tiles.BROADCAST, tiles.broadcast, kind, wider.ssa, trace)
+    return Tile(found, shape, trace, unsigned=unsigned)
+
+
+def _once(name: str, build: Callable[..., Any], kind: Any, operand: Any, trace: Trace) -> list[Any]:
+    """Return what an operation of a type makes of an operand, recorded once."""
+    return trace.once((name, kind, operand), lambda: [build(kind, operand, trace.here())])
 
 
 def restricted(tile: Tile, sizes: tuple[int | None, ...]) -> Tile:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from inspect import Parameter, Signature, signature
 from math import gcd
 from typing import Any, Literal, NamedTuple, TypeAlias
@@ -19,9 +19,8 @@ from lego_mlir.kernels.rows.lengths import RowLengths
 Function: TypeAlias = Callable[..., Any]
 """A function of tiles, which it names: arguments, what is loaded, statistics, indices."""
 
-ELEMENT, COLUMN, ROW, GROUP, MATRIX, LAUNCH = (
-    "element", "column", "row", "group", "matrix", "launch",
-)  # fmt: skip
+ELEMENT, COLUMN, ROW = "element", "column", "row"
+GROUP, MATRIX, LAUNCH = "group", "matrix", "launch"
 
 GROUP_COLUMNS = 128
 """Columns of a group, of those that are quantized together."""
@@ -380,6 +379,7 @@ def typed(dtype: str, sizes: str) -> TensorType:
     return Tensor.__class_getitem__((dtype, sizes, MAX_ACCESS_BYTES))
 
 
+@lru_cache(maxsize=1 << 10)
 def names_of(function: Function) -> tuple[str, ...]:
     """Return the names of the values that a function takes."""
     return tuple(signature(function).parameters)
