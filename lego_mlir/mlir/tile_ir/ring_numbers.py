@@ -33,7 +33,8 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any, NoReturn, TypeAlias
 
-from lego_mlir.index import Int, Sym, construct, substitute, symbols
+from lego_mlir.index import Int, Sym, construct, polynomial, substitute, symbols
+from lego_mlir.index.nodes import Min, Poly
 from lego_mlir.mlir.dialect import pipeline_operations as pipelines
 from lego_mlir.mlir.tile_ir.iterations import (
     BRANCH,
@@ -323,7 +324,18 @@ def _at(number: Int, values: dict[Sym, Int]) -> Int:
 @lru_cache(maxsize=1 << 10)
 def _substituted(number: Int, values: tuple[tuple[Sym, Int], ...]) -> Int:
     """Return a number with symbols replaced: the rings of a kernel are numbered alike."""
-    return substitute(number, dict(values))
+    found = substitute(number, dict(values))
+    terms = found.terms if isinstance(found, Poly) else ()
+    if not any(_is_none(atom) for mono, _ in terms for atom, _ in mono):
+        return 0 if _is_none(found) else found
+    assert isinstance(found, Poly)  # it has terms
+    kept = {mono: n for mono, n in terms if not any(_is_none(atom) for atom, _ in mono)}
+    return polynomial.build(found.constant, kept)
+
+
+def _is_none(number: Int) -> bool:
+    """Return whether a number is the lesser of none and another one, which is never negative."""
+    return isinstance(number, Min) and 0 in (number.a, number.b)
 
 
 def _last(low: Int, high: Int, stride: Int) -> Int:

@@ -20,13 +20,15 @@ becomes, for a ring of three stages,
     }
 
 The copies stand behind the first waits of the loop: a stage that has been released in the iteration
-before needs no barrier of its own there. Tiles that are waited for together are copied together. It
-is for kernels without roles, whose copies take time while other work goes on
-(`choose_copy_engines`).
+before needs no barrier of its own there. Tiles that are waited for together are copied together.
+Many copies in front of the loop are a loop, too: they take each pass, and the GPU's instruction
+cache, as long as those of one iteration. It is for kernels without roles, whose copies take time
+while other work goes on (`choose_copy_engines`).
 """
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 from lego_mlir.mlir import dialect
@@ -41,6 +43,9 @@ from lego_mlir.mlir.tile_steps.kernels import integer, loops_of, operations_of
 from lego_mlir.mlir.tile_steps.scalars import is_scalar
 
 _DOTS = (tiles.DOT, pipelines.DOT_ASYNC)
+
+_FEW_COPIES = 8
+"""Copies in front of a loop that stand there one after the other; more of them are a loop."""
 
 
 @transform("copy_ahead")
@@ -150,10 +155,8 @@ class CopiesAhead:
             trips = self._trips()
             furthest = min(furthest, max(1, integer(trips) or furthest))
             self._fills = [(min(ahead, furthest), fill) for ahead, fill in self._fills]
-            for iteration in range(-furthest, 0):  # as if iterations before the first copied them
-                for ahead, fill in self._fills:
-                    if iteration + ahead >= 0:
-                        self._fill(fill, build.index(iteration + ahead), trips)
+            for begin, end in self._phases():
+                self._prologue(begin, end, trips)
         most = integer(trips)
         for (ahead, fill), place in zip(self._fills, self.places(), strict=True):
             if most is not None and ahead >= most:
@@ -165,6 +168,30 @@ class CopiesAhead:
             is_used = any(True for result in op.results for _ in result.uses)
             if op.name in pipelines.PRODUCES or not is_used:
                 self._step.erase(op)
+
+    def _phases(self) -> list[tuple[int, int]]:
+        """Return the runs of iterations, from -1 down, in which the same rings are filled."""
+        begins = sorted({-ahead for ahead, _ in self._fills})
+        return list(pairwise([*begins, 0]))
+
+    def _prologue(self, begin: int, end: int, trips: Any) -> None:
+        """Build the copies in front of the loop as if iterations before the first made them."""
+        fills = [(ahead, fill) for ahead, fill in self._fills if begin + ahead >= 0]
+        if (end - begin) * len(fills) <= _FEW_COPIES:
+            for iteration in range(begin, end):
+                for ahead, fill in fills:
+                    self._fill(fill, build.index(iteration + ahead), trips)
+            return
+        bounds = [build.index(0), build.index(end - begin), build.index(1)]
+        loop = ir.Operation.create("scf.for", results=[], operands=bounds, regions=1)
+        body = loop.regions[0].blocks.append(bounds[0].type, arg_locs=[self._loop.location])
+        with ir.InsertionPoint(body):
+            for ahead, fill in fills:
+                at = body.arguments[0]
+                if begin + ahead:
+                    at = build.binary("addi", at, build.index(begin + ahead))
+                self._fill(fill, at, trips)
+            ir.Operation.create("scf.yield")
 
     def _fill(self, fill: list[Any], iteration: Any, trips: Any) -> None:
         """Build the copy of the tile of an iteration, if there is one."""
