@@ -205,11 +205,10 @@ class Piece:
         if self._is_inside:
             return tile
         n, columns, number = self._problem.longest, self._columns, self._number
-        column = self.value(words.COLUMN_INDEX)
         if not isinstance(number, int) or number == 0:
-            tile = lg.restrict(tile, column >= 0)
+            tile = lg.restrict(tile, self.value(words.COLUMN_INDEX) >= 0)
         if not isinstance(number, int) or (number + 1) * columns > n:
-            tile = lg.restrict(tile, column < n)
+            tile = lg.restrict(tile, self.value(words.COLUMN_INDEX) < n)
         return tile
 
     def _shaped(self, tile: Any) -> Any:
