@@ -26,9 +26,9 @@ from math import prod
 from typing import Any
 
 from lego_mlir.hardware.limits import MAX_THREAD_REGISTERS, SM_REGISTERS
-from lego_mlir.mlir.bindings import arith, ir, vector
+from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.dialect import CTAS_PER_SM, EXTENDED_LATE, made_by
-from lego_mlir.mlir.emit.operations import assembly
+from lego_mlir.mlir.emit.operations import assembly, make, vector_element
 
 _UPPER_HALF = -1 << 16
 
@@ -53,12 +53,13 @@ def extend_by_words(found: Iterable[Any]) -> None:
         found: all of a module, as `extensions_of_words` returns them, before it is lowered to the
             llvm dialect, which is changed in place; its context is the current one.
     """
-    kept = _kept(found)
+    kept, build = _kept(found), _Builder()
     for op in found:
+        x, result = op.operands[0], op.results[0]
+        keeps = x in kept or EXTENDED_LATE in op.attributes
         with ir.InsertionPoint(op), op.location:
-            keeps = op.operands[0] in kept or EXTENDED_LATE in op.attributes
-            extended = _extended(op.operands[0], keeps=keeps)
-            op.results[0].replace_all_uses_with(extended)
+            extended = build.extended(x, result.type, op.operation.block, keeps=keeps)
+        result.replace_all_uses_with(extended)
         op.erase()
 
 
@@ -127,23 +128,45 @@ def _is_of_words(op: Any) -> bool:
     )
 
 
-def _extended(x: Any, *, keeps: bool) -> Any:
-    """Build a vector of bf16 as f32; `keeps` says whether loops are to keep its words."""
-    count = x.type.shape[0] // 2
-    words = ir.VectorType.get([count], ir.IntegerType.get_signless(32))
-    numbers = ir.VectorType.get([count], ir.F32Type.get())
+class _Builder:
+    """Builds extensions; those of a block share their constants."""
 
-    def constant(n: int) -> Any:
-        number = ir.IntegerAttr.get(words.element_type, n)
-        return arith.ConstantOp(words, ir.DenseElementsAttr.get_splat(words, number)).result
+    def __init__(self) -> None:
+        self._i32, self._f32 = ir.IntegerType.get_signless(32), ir.F32Type.get()
+        self._kinds: dict[int, tuple[Any, Any]] = {}
+        self._constants: dict[tuple[Any, Any], tuple[Any, Any]] = {}
 
-    both = vector.BitCastOp(words, x).result
-    if keeps:
-        i32 = words.element_type
-        each = (vector.ExtractOp(both, [], [k]).result for k in range(count))
-        same = [assembly(_SAME, "=r,r", [word], i32, has_effects=True) for word in each]
-        both = vector.FromElementsOp(words, same).result
-    low = arith.ShLIOp(both, constant(16)).result
-    high = arith.AndIOp(both, constant(_UPPER_HALF)).result
-    halves = (arith.BitcastOp(numbers, half).result for half in (low, high))
-    return vector.InterleaveOp(*halves).result
+    def extended(self, x: Any, kind: Any, block: Any, *, keeps: bool) -> Any:
+        """Build a vector of bf16 as f32, in the order of the program.
+
+        Args:
+            x: the vector.
+            kind: the type of the result.
+            block: where it is built.
+            keeps: whether loops are to keep the words of the vector.
+        """
+        count = kind.shape[0] // 2
+        if count not in self._kinds:
+            self._kinds[count] = (
+                ir.VectorType.get([count], self._i32),
+                ir.VectorType.get([count], self._f32),
+            )
+        words, numbers = self._kinds[count]
+        if (block, words) not in self._constants:
+            self._constants[block, words] = _splat(words, 16), _splat(words, _UPPER_HALF)
+        places, upper = self._constants[block, words]
+        both = make("vector.bitcast", words, x)
+        if keeps:
+            each = [vector_element(both, k) for k in range(count)]
+            same = [assembly(_SAME, "=r,r", [word], self._i32, has_effects=True) for word in each]
+            both = make("vector.from_elements", words, *same)
+        low = make("arith.shli", words, both, places)
+        high = make("arith.andi", words, both, upper)
+        halves = (make("arith.bitcast", numbers, half) for half in (low, high))
+        return make("vector.interleave", kind, *halves)
+
+
+def _splat(words: Any, number: int) -> Any:
+    """Build a vector of equal words."""
+    value = ir.IntegerAttr.get(words.element_type, number)
+    return make("arith.constant", words, value=ir.DenseElementsAttr.get_splat(words, value))
