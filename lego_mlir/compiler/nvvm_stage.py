@@ -7,7 +7,7 @@ or attributes of whole kernels comes after them.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from lego_mlir.compiler.dependent_launch import drop_dependent_launch
@@ -25,17 +25,24 @@ from lego_mlir.mlir.to_nvvm.bf16_extensions import extend_by_words, extensions_o
 from lego_mlir.mlir.to_nvvm.cache_hints import check_cache_hints, set_cache_hints
 from lego_mlir.mlir.to_nvvm.contractions import contract_products
 from lego_mlir.mlir.to_nvvm.divisions import DIVISIONS, divide_by_approximation, is_exact
+from lego_mlir.mlir.to_nvvm.flat_views import EXPANDED, flatten_views
 from lego_mlir.mlir.to_nvvm.fp8_casts import lower_short_floats
 from lego_mlir.mlir.to_nvvm.integer_divisions import guard_divisions
 from lego_mlir.mlir.to_nvvm.lower_reduce import lower_reductions
 from lego_mlir.mlir.to_nvvm.math_library import define_mathematics, has_extremes, keep_extremes
 from lego_mlir.mlir.to_nvvm.shared_memory import TargetMemory, fit_shared
+from lego_mlir.mlir.to_nvvm.unsigned_indices import make_unsigned
 
-TRANSFERS = "convert-vector-to-scf{full-unroll=true},"
-"""The pass that lowers `_TRANSFERRED`; it takes time where there are none, too."""
-
-_TRANSFERRED = ("vector.transfer_", "vector.print")
-"""Prefixes of operations."""
+WHERE_NEEDED = {
+    "transfers": (
+        "convert-vector-to-scf{full-unroll=true},",
+        ("vector.transfer_", "vector.print"),
+    ),
+    "views": ("expand-strided-metadata, lower-affine,", EXPANDED),
+    "nvgpu": ("convert-nvgpu-to-nvvm,", ("nvgpu.",)),
+}
+"""Passes that visit all operations of a module, by their names in the pipeline; and prefixes of
+operations that they are for."""
 
 
 def lower_to_nvvm(
@@ -78,13 +85,14 @@ def lower_to_nvvm(
     width = index_bitwidth(module, operations)
     of_launches = launch_attributes(operations)
     exact = exact or is_exact(module, source)
-    transfers = any(op.name.startswith(_TRANSFERRED) for op in operations)
     divides = not exact and any(op.name in DIVISIONS for op in operations)
     with context:
         updates, extremes = atomics.has_updates(operations), has_extremes(operations)
         extended = extensions_of_words(operations)
         contract_products(operations, source)
         guard_divisions(operations)
+        operations = flatten_views(make_unsigned(operations))
+        passes = _needed_passes(operations)
         if lower_short_floats(operations, target.capability):
             extended = extensions_of_words(operations_in(module.operation))
         if extremes:
@@ -95,7 +103,7 @@ def lower_to_nvvm(
         features=target.feature,
         index_bitwidth=width,
         has_redux=str(has_redux).lower(),
-        transfers=TRANSFERS if transfers else "",
+        **passes,
     )
     with context:
         merge_gpu_modules(module)
@@ -109,3 +117,12 @@ def lower_to_nvvm(
         set_kernel_attributes(module, functions, of_launches, target)
         set_cache_hints(module, functions, of_launches, target)
         fit_shared(module, functions, memory, source)
+
+
+def _needed_passes(operations: Sequence[Any]) -> dict[str, str]:
+    """Return what stands in the pipeline for each of the passes that not every module needs."""
+    names = {op.name for op in operations}
+    return {
+        key: passes if any(name.startswith(prefixes) for name in names) else ""
+        for key, (passes, prefixes) in WHERE_NEEDED.items()
+    }
