@@ -54,3 +54,30 @@ func.func @others(%x: memref<64xf32>) {
   }
   return
 }
+
+// An argument of a block is no id.
+// CHECK-LABEL: llvm.func @blocks
+// CHECK: llvm.sdiv
+// CHECK-NOT: llvm.udiv
+func.func @blocks(%x: memref<64xf32>) {
+  %c1 = arith.constant 1 : index
+  %c3 = arith.constant 3 : index
+  %c9 = arith.constant 9 : index
+  %c64 = arith.constant 64 : index
+  %less = arith.constant -9 : index
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c64, %sy = %c1, %sz = %c1) {
+    %is_first = arith.cmpi eq, %tx, %c9 : index
+    cf.cond_br %is_first, ^bb1, ^bb2(%less : index)
+  ^bb1:
+    gpu.barrier
+    cf.br ^bb2(%c9 : index)
+  ^bb2(%z: index):
+    %w = arith.floordivsi %z, %c3 : index
+    %i = arith.addi %w, %c9 : index
+    %v = memref.load %x[%i] : memref<64xf32>
+    memref.store %v, %x[%tx] : memref<64xf32>
+    gpu.terminator
+  }
+  return
+}

@@ -153,7 +153,8 @@ class IndexReader:
             return self._read_loop(argument, parent)
         if parent.name == "scf.for":
             return self._read_carried(argument, parent, number - 1)
-        if parent.name == "gpu.launch" and number < 12:
+        is_id = parent.name == "gpu.launch" and number < 12
+        if is_id and argument.owner == parent.regions[0].blocks[0]:
             kind, axis = divmod(number, 3)
             sizes = launch_sizes(parent)
             if kind >= 2:
