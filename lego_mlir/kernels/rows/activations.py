@@ -11,7 +11,8 @@ from lego_mlir.kernels.public import check_types, public
 from lego_mlir.kernels.rows.builder import RowsKernel
 from lego_mlir.kernels.rows.builder import rows as rows_kernel
 from lego_mlir.kernels.rows.config import RowsConfig
-from lego_mlir.kernels.rows.problem import Argument, taking
+from lego_mlir.kernels.rows.functions import taking
+from lego_mlir.kernels.rows.problem import Argument
 
 
 @public

@@ -58,17 +58,11 @@ from lego_mlir.kernels.rows.bodies.shifted import (
     type_of_copies,
 )
 from lego_mlir.kernels.rows.config import RowsConfig, check_config
+from lego_mlir.kernels.rows.functions import Function, taking
 from lego_mlir.kernels.rows.heuristics.choice import choose, dependent_ctas
 from lego_mlir.kernels.rows.heuristics.column_sums import choose_for_columns, count_ctas
 from lego_mlir.kernels.rows.lengths import RowLengths, bounds_of, multiples_of, of_any_length
-from lego_mlir.kernels.rows.problem import (
-    GROUP_COLUMNS,
-    Argument,
-    Function,
-    RowsProblem,
-    Stat,
-    taking,
-)
+from lego_mlir.kernels.rows.problem import GROUP_COLUMNS, Argument, RowsProblem, Stat
 
 RowsKernel: TypeAlias = Kernel | KernelSequence | KernelChoice
 """A kernel; several, one after the other, where columns are added up; or one for each class of

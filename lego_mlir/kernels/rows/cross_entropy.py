@@ -22,7 +22,8 @@ from lego_mlir.kernels.rows.bodies.statistics import as_number
 from lego_mlir.kernels.rows.builder import RowsKernel
 from lego_mlir.kernels.rows.builder import rows as rows_kernel
 from lego_mlir.kernels.rows.config import RowsConfig
-from lego_mlir.kernels.rows.problem import Argument, Stat, taking, typed
+from lego_mlir.kernels.rows.functions import taking
+from lego_mlir.kernels.rows.problem import Argument, Stat, typed
 from lego_mlir.kernels.rows.softmax import exponentials
 
 REDUCTIONS = ("none", "sum", "mean")

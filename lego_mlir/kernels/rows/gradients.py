@@ -11,7 +11,8 @@ from lego_mlir.kernels.rows.bodies.statistics import mean
 from lego_mlir.kernels.rows.builder import RowsKernel
 from lego_mlir.kernels.rows.builder import rows as rows_kernel
 from lego_mlir.kernels.rows.config import RowsConfig
-from lego_mlir.kernels.rows.problem import Argument, Combination, Function, Stat, names_of, taking
+from lego_mlir.kernels.rows.functions import Function, names_of, taking
+from lego_mlir.kernels.rows.problem import Argument, Combination, Stat
 
 _FUSED_COLUMNS = 49152
 """Longer rows of 2-byte elements wait for instructions: one makes an element normal, by the product

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
-from inspect import Parameter, Signature, signature
+from functools import cached_property
 from math import gcd
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple
 
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.frontend import ScalarType, Tensor, TensorType
 from lego_mlir.frontend.dtypes import bytes_of, check_dtype
 from lego_mlir.hardware.limits import MAX_ACCESS_BYTES
 from lego_mlir.index import Int
+from lego_mlir.kernels.rows.functions import Function, names_of, taking
 from lego_mlir.kernels.rows.lengths import RowLengths
-
-Function: TypeAlias = Callable[..., Any]
-"""A function of tiles, which it names: arguments, what is loaded, statistics, indices."""
 
 ELEMENT, COLUMN, ROW = "element", "column", "row"
 GROUP, MATRIX, LAUNCH = "group", "matrix", "launch"
@@ -377,23 +374,3 @@ class RowsProblem:
 def typed(dtype: str, sizes: str) -> TensorType:
     """Return the type of a tensor of these sizes, which vectors may access."""
     return Tensor.__class_getitem__((dtype, sizes, MAX_ACCESS_BYTES))
-
-
-@lru_cache(maxsize=1 << 10)
-def names_of(function: Function) -> tuple[str, ...]:
-    """Return the names of the values that a function takes."""
-    return tuple(signature(function).parameters)
-
-
-def taking(names: Iterable[str], function: Callable[[dict[str, Any]], Any]) -> Function:
-    """Return a function of values by name, of one that takes them in a dict.
-
-    It is for kernels whose options decide which values there are.
-    """
-
-    def named(**values: Any) -> Any:
-        return function(values)
-
-    parameters = [Parameter(name, Parameter.KEYWORD_ONLY) for name in names]
-    named.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
-    return named

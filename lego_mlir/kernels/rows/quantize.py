@@ -12,8 +12,9 @@ from lego_mlir.kernels.rows.bodies.statistics import mean
 from lego_mlir.kernels.rows.builder import RowsKernel
 from lego_mlir.kernels.rows.builder import rows as rows_kernel
 from lego_mlir.kernels.rows.config import RowsConfig
+from lego_mlir.kernels.rows.functions import taking
 from lego_mlir.kernels.rows.norms import loaded
-from lego_mlir.kernels.rows.problem import Argument, Stat, taking
+from lego_mlir.kernels.rows.problem import Argument, Stat
 
 LARGEST = {"f8E4M3FN": 448.0, "f8E5M2": 57344.0, "i8": 127.0}
 """The largest number of each type."""

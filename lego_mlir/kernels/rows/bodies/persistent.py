@@ -14,7 +14,8 @@ from lego_mlir.kernels.rows.bodies.piece import Piece, as_dtype
 from lego_mlir.kernels.rows.bodies.rows import finish_pieces, finish_whole
 from lego_mlir.kernels.rows.bodies.runs import Run, runs_of_cta
 from lego_mlir.kernels.rows.config import RowsConfig
-from lego_mlir.kernels.rows.problem import Function, RowsProblem
+from lego_mlir.kernels.rows.functions import Function
+from lego_mlir.kernels.rows.problem import RowsProblem
 
 PARTIAL_ROWS, PARTIAL_COLUMNS = 256, 32
 """The tile of a CTA that adds up the sums of others."""

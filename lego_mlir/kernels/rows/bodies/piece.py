@@ -11,7 +11,8 @@ from lego_mlir.algebra import Layout
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.kernels.rows import problem as words
 from lego_mlir.kernels.rows.bodies.philox import uniform
-from lego_mlir.kernels.rows.problem import Function, RowsProblem, names_of
+from lego_mlir.kernels.rows.functions import Function, names_of
+from lego_mlir.kernels.rows.problem import RowsProblem
 
 Values: TypeAlias = dict[str, Any]
 """Tiles, or tuples of them, by name."""

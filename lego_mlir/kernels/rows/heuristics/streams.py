@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from lego_mlir.hardware.limits import MAX_CLUSTER_CTAS, WARP_THREADS
 from lego_mlir.kernels.rows.config import RowsConfig, has_vectors
+from lego_mlir.kernels.rows.functions import names_of
 from lego_mlir.kernels.rows.heuristics.stream_tables import (
     FILLED,
     FOLLOWED,
@@ -23,7 +24,7 @@ from lego_mlir.kernels.rows.heuristics.stream_tables import (
     UNFILLED,
     Stream,
 )
-from lego_mlir.kernels.rows.problem import ELEMENT, RowsProblem, names_of
+from lego_mlir.kernels.rows.problem import ELEMENT, RowsProblem
 
 _SHARED_BYTES = 208 << 10
 """Shared memory of a multiprocessor that stages may have."""
