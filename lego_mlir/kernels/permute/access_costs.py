@@ -106,6 +106,7 @@ def count_roughly(
     threads: Any,
     unit_bytes: int,
     prices: Mapping[int, Prices],
+    joined: int = 1,
 ) -> Accesses:
     """Return what permutations by words or squares move, and how long CTAs take, no accesses.
 
@@ -116,8 +117,9 @@ def count_roughly(
         threads: of a CTA with each tile.
         unit_bytes: bytes of a unit.
         prices: of this kind of kernel, by the bytes of a unit.
+        joined: as of `SquareConfig`.
     """
-    found = Tiles.of(problem, tiles, 1, unit_bytes, sector)
+    found = Tiles.of(problem, tiles, 1, unit_bytes, sector, joined)
     units = found.units / threads
     ctas = ctas_at_a_time(threads, units * unit_bytes, found.units * unit_bytes)
     return found.accesses(0, 0, steps=units, ctas=ctas, prices=prices, request=float("inf"))

@@ -17,11 +17,15 @@ from lego_mlir.kernels.permute.access_costs import (
     count_runs,
     count_tiles_of_two_modes,
 )
-from lego_mlir.kernels.permute.accesses import Accesses
+from lego_mlir.kernels.permute.accesses import Accesses, prices_of
 from lego_mlir.kernels.permute.by_gathers.config import GatherConfig
 from lego_mlir.kernels.permute.by_gathers.heuristic import gather_candidates, rank_gathers
 from lego_mlir.kernels.permute.by_squares.config import SquareConfig
-from lego_mlir.kernels.permute.by_squares.heuristic import rank_squares, square_candidates
+from lego_mlir.kernels.permute.by_squares.heuristic import (
+    joined_candidates,
+    rank_squares,
+    square_candidates,
+)
 from lego_mlir.kernels.permute.by_words.config import WordConfig
 from lego_mlir.kernels.permute.by_words.heuristic import rank_words, word_candidates
 from lego_mlir.kernels.permute.candidates import cheapest
@@ -84,6 +88,11 @@ H200 the fastest was any of them (bench/results/permute_choices.jsonl)."""
 _GATHERED = 0.95
 """Words are gathered where that is estimated to take so much of the time of others, at most: their
 estimates are off by 13 % (bench/results/permute_gathers.jsonl)."""
+
+_JOINED = {1: 0.92, 2: 0.95, 4: 0.97}
+"""Tiles begin anywhere in several modes where that is estimated to take so much of the time of
+others, at most, by the bytes of a unit: by so much more are estimates of others too high
+(bench/results/permute_joined.jsonl)."""
 
 _TILES, _MORE_TILES = 2, 4
 """So many tiles by words are looked at in full, of those that store whole sectors and of the
@@ -160,6 +169,10 @@ def choose_config(problem: PermuteProblem, element_bytes: int, max_width: int) -
         least = words[1].cycles
     if (gathers := cheapest(gather_candidates(*units), least * _GATHERED)) is not None:
         found.append(gathers)
+        least = gathers[1].cycles * _GATHERED
+    least *= prices_of(_JOINED, units[2])
+    if (joined := cheapest(joined_candidates(*units), least)) is not None:
+        found.append(joined)
     return min(found, key=lambda each: each[1].cycles)[0]
 
 

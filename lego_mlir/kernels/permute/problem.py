@@ -94,6 +94,20 @@ class PermuteProblem:
         ]
         return PermuteProblem(tuple(m for m in modes if m.size > 1) or (Mode(1, 1, 1),))
 
+    def joined(self, count: int) -> PermuteProblem:
+        """Return the permutation whose `count` innermost modes of the output are one mode.
+
+        In the input that mode has the largest of their strides: it says what it is outside of.
+
+        Args:
+            count: modes; 1 leaves the permutation as it is.
+        """
+        if count == 1:
+            return self
+        inner = self.modes[-count:]
+        one = Mode(prod(m.size for m in inner), max(m.source for m in inner), 1)
+        return PermuteProblem((*self.modes[:-count], one))
+
     def widths(self, max_width: int) -> tuple[int, int]:
         """Return the widest vectors, in elements, for which every access is aligned.
 

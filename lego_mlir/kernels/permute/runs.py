@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from math import prod
+from math import gcd, prod
 from typing import Any
 
 from lego_mlir.algebra import Layout, OrderBy, RegP, Row
@@ -135,6 +135,23 @@ class Side:
         return OrderBy(Row(*sizes, unit)).TileBy(
             [*blocks, 1], [*self.words(word), 1], [*ones, word, unit]
         )
+
+
+def steps_apart(steps: int, inner: int, rows: int, sector: int) -> int:
+    """Return the steps of rows' slowest mode from tile to tile that store whole sectors of them.
+
+    A tile has what precedes the first whole sector in each row, which its neighbour stores.
+
+    Args:
+        steps: of a tile.
+        inner: units of a step.
+        rows: what divides the distances of rows in memory, in units; 0 if there is one row only.
+        sector: units of a sector.
+    """
+    begins = gcd(sector, rows)
+    found = steps - count_tiles(sector - begins, inner)
+    # Rows begin at multiples of that, and tiles do, too, if they are so far apart.
+    return found if found * inner % begins == 0 else steps - count_tiles(sector - 1, inner)
 
 
 def raster_order(

@@ -7,7 +7,7 @@ mode, and what is returned has the other axes.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from math import gcd
 from typing import Any
@@ -20,7 +20,7 @@ from lego_mlir.hardware.limits import (
 )
 from lego_mlir.kernels.permute.accesses import Accesses, Prices, prices_of
 from lego_mlir.kernels.permute.problem import PermuteProblem
-from lego_mlir.kernels.permute.runs import NEAR_BYTES, SHORT_BYTES, Side
+from lego_mlir.kernels.permute.runs import NEAR_BYTES, SHORT_BYTES, Side, steps_apart
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +92,19 @@ class TileRows:
         return (row + among - step) / row
 
 
+def _boxes(problem: PermuteProblem, tiles: Any, joined: int) -> Any:
+    """Return the tiles of all modes that have as much of the last `joined` ones as tiles do."""
+    import numpy as np
+
+    if joined == 1:
+        return tiles
+    found, left = [], tiles[..., -1]
+    for mode in reversed(problem.modes[len(problem.modes) - joined :]):
+        found.append(np.clip(left, 1, mode.size))
+        left = left // mode.size
+    return np.concatenate([tiles[..., :-1], np.stack(found[::-1], axis=-1)], axis=-1)
+
+
 def _divisors(strides: Sequence[int]) -> list[int]:
     """Return what divides all strides before each one."""
     found, divisor = [], 0
@@ -116,6 +129,8 @@ class Tiles:
         source: the tile's rows in the input.
         target: the tile's rows in the output.
         sector: as of `WordConfig`; 0 for tiles that are cut at the ends of modes. Others overlap.
+        far: if modes are joined, the tiles of a row of the output from one to where its input's run
+            goes on; 0 if they are not.
     """
 
     problem: PermuteProblem
@@ -128,23 +143,37 @@ class Tiles:
     source: TileRows
     target: TileRows
     sector: int
+    far: Any = 0.0
 
     @staticmethod
     def of(
-        problem: PermuteProblem, tile: Any, unit: int, unit_bytes: int, sector: int = 0
+        problem: PermuteProblem,
+        tile: Any,
+        unit: int,
+        unit_bytes: int,
+        sector: int = 0,
+        joined: int = 1,
     ) -> Tiles:
-        """Return tiles; arguments as the attributes."""
+        """Return tiles; arguments as the attributes, and `joined` as of `SquareConfig`."""
         import numpy as np
 
         advance = tile = np.asarray(tile)
-        source, target = (TileRows.of(problem, tile, is_source=s) for s in (True, False))
+        source = TileRows.of(problem, _boxes(problem, tile, joined), is_source=True)
+        modes, problem = problem.modes, problem.joined(joined)
+        last = len(problem.modes) - 1
+        strides = np.array([mode.target for mode in modes])
+        along = strides[source.first] * source.part
+        source = replace(source, first=np.minimum(source.first, last))
+        target = TileRows.of(problem, tile, is_source=False)
         sizes = np.array([mode.size for mode in problem.modes])
         if sector > 1:
             is_first = np.arange(len(sizes)) == target.first[..., None]
-            advance = tile - is_first * -(-(sector - 1) // target.inner)[..., None]
+            steps = np.vectorize(steps_apart)(target.part, target.inner, target.apart, sector)
+            advance = np.where(is_first, steps[..., None], tile)
         counts = 1 + -(-np.maximum(0, sizes - tile) // advance)
+        far = along / advance[..., -1] if joined > 1 else 0.0
         how = (sizes, advance, counts, source, target)
-        return Tiles(problem, tile, unit, unit_bytes, *how, sector)
+        return Tiles(problem, tile, unit, unit_bytes, *how, sector, far)
 
     @property
     def units(self) -> Any:
@@ -186,7 +215,8 @@ class Tiles:
         read = self.source.units
         is_short = (read * self.unit_bytes <= SHORT_BYTES) & (read <= self.target.units)
         is_next = (first < last) & (self.along(counts, first) < along) & is_short
-        return np.where(is_next, 1, np.where(is_near | (first >= last), between, along))
+        found = np.where(is_next, 1, np.where(is_near | (first >= last), between, along))
+        return np.where((first == last) & (self.far > 1), self.far, found)
 
     @staticmethod
     def along(counts: Any, mode: Any) -> Any:
@@ -208,17 +238,31 @@ class Tiles:
         each = np.minimum(row, request)
         return (each + SECTOR_BYTES - step) / each
 
+    @property
+    def _shared(self) -> Any:
+        """The bytes of the sectors that two tiles store parts of, for each byte of them."""
+        import numpy as np
+
+        if self.stores_whole_sectors:  # only ends of rows are stored by two
+            row = self.target.inner * self.target.size
+            return (self.sector - np.gcd(self.sector, row)) / row
+        rows = self._rows(is_source=False)
+        return (rows.touched(self.unit_bytes, SECTOR_BYTES) - 1) * rows.cut
+
+    def _rows(self, *, is_source: bool) -> TileRows:
+        """Return the tiles' rows in the input or the output, without what is beyond modes."""
+        import numpy as np
+
+        if self.sector:
+            return self.source if is_source else self.target
+        return TileRows.of(self.problem, np.minimum(self.tile, self.sizes), is_source=is_source)
+
     def _touched(self, *, is_source: bool, among: int) -> Any:
         """Return the bytes of sectors or lines that tiles touch, for each byte of them.
 
         A row that is cut moves its own bytes only, but touches as many beyond them as any other.
         """
-        import numpy as np
-
-        rows = self.source if is_source else self.target
-        if not self.sector:
-            clipped = np.minimum(self.tile, self.sizes)
-            rows = TileRows.of(self.problem, clipped, is_source=is_source)
+        rows = self._rows(is_source=is_source)
         return 1 + (rows.touched(self.unit_bytes, among) - 1) * rows.cut
 
     @cached_property
@@ -263,10 +307,8 @@ class Tiles:
 
         read, loaded = self._loaded
         written: Any = stored
-        if self.stores_whole_sectors:  # only ends of rows are stored by two
-            row = self.target.inner * self.target.size
-            ends = (self.sector - np.gcd(self.sector, row)) / row
-            written = np.maximum(1.0, stored) + ends
+        if self.stores_whole_sectors:
+            written = np.maximum(1.0, stored) + self._shared
         elif not stored:
             written = self._stored_by(request)
             if self.sector <= 1:
@@ -292,12 +334,18 @@ class Tiles:
             (self.apart if apart is None else apart) * self.units * self.unit_bytes,
             prices_of(prices, self.unit_bytes),
             self.special,
+            shared=self._shared,
         )
 
 
 @lru_cache(maxsize=1 << 6)
 def tiles_of(
-    problem: PermuteProblem, tile: tuple[int, ...], unit: int, unit_bytes: int, sector: int
+    problem: PermuteProblem,
+    tile: tuple[int, ...],
+    unit: int,
+    unit_bytes: int,
+    sector: int,
+    joined: int = 1,
 ) -> Tiles:
     """Return what `Tiles.of` does, of one tile: the same for all configs that have it."""
-    return Tiles.of(problem, tile, unit, unit_bytes, sector)
+    return Tiles.of(problem, tile, unit, unit_bytes, sector, joined)

@@ -143,7 +143,6 @@ def test_costs_are_those_of_the_simulator(
 @pytest.mark.parametrize(
     ("shape", "axes", "size", "is_fastest"),
     [
-        ((37, 246, 845, 83), (1, 3, 2, 0), 1, True),
         ((2, 3, 1980, 3, 1127, 5), (3, 2, 4, 0, 1, 5), 1, True),
         ((365, 3, 4373, 3, 1), (0, 3, 2, 4, 1), 1, True),
         ((3159, 3335, 21), (2, 0, 1), 1, True),

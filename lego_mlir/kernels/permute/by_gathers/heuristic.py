@@ -24,7 +24,7 @@ from lego_mlir.kernels.permute.candidates import Candidate, of_tiles, ranked
 from lego_mlir.kernels.permute.problem import PermuteProblem
 from lego_mlir.kernels.permute.run_heuristic import tiles_of_runs
 
-_TILES = 4
+_TILES = 6
 """So many tiles are looked at in full, of those that store whole sectors and of the others."""
 
 _TILE_BYTES, _CTAS = 73728, 792

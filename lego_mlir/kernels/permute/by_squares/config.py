@@ -34,6 +34,8 @@ class SquareConfig:
             1 if it begins where the tile does.
         group: units of a sector, if neighbouring threads store the words of whole sectors; 1 if
             they count words from where a row begins.
+        joined: innermost modes of the output that `tile` has as one, as `PermuteProblem.joined`: a
+            row of the output is a part of it, which begins anywhere in them.
     """
 
     tile: tuple[int, ...]
@@ -44,11 +46,17 @@ class SquareConfig:
     pitch: int
     sector: int = 1
     group: int = 1
+    joined: int = 1
 
 
 @lru_cache(maxsize=1 << 6)
 def sides_of(
-    problem: PermuteProblem, tile: tuple[int, ...], square: int, sector: int, group: int = 1
+    problem: PermuteProblem,
+    tile: tuple[int, ...],
+    square: int,
+    sector: int,
+    group: int = 1,
+    joined: int = 1,
 ) -> tuple[RowSide, RowSide] | None:
     """Return the tile in input and output, by rows that have no mode in common; `None` if none are.
 
@@ -60,12 +68,21 @@ def sides_of(
         square: as of a config.
         sector: as of a config. Rows of the output that begin with sectors are left as they are.
         group: as of a config.
+        joined: as of a config. The input has all of these modes, of which a tile has a part.
     """
-    source = RowSide(Side.of(problem, tile, is_source=True), square)
-    target = RowSide(Side.of(problem, tile, is_source=False), square, sector, group)
+    modes = problem.modes
+    box = (*tile[:-1], *(m.size for m in modes[-joined:])) if joined > 1 else tile
+    source = RowSide(Side.of(problem, box, is_source=True), square)
+    whole = Side.of(problem.joined(joined), tile, is_source=False)
+    target = RowSide(whole, square, sector, group)
+    if joined > 1 and len(whole.run) > 1:
+        return None
     targets = [target] if sector > 1 else list(_shorter(target))
+    stored = {*range(len(modes) - joined, len(modes))} if joined > 1 else set()
     pairs = [
-        (s, t) for s, t in product(_shorter(source), targets) if not {*s.side.run} & {*t.side.run}
+        (s, t)
+        for s, t in product(_shorter(source), targets)
+        if not {*s.side.run} & {*t.side.run, *stored}
     ]
     return min(pairs, key=lambda pair: sum(1 / side.units for side in pair), default=None)
 
@@ -78,7 +95,8 @@ def _shorter(side: RowSide | None) -> Iterator[RowSide]:
 
 def rows_of(source: RowSide, target: RowSide) -> list[int]:
     """Return the modes that are in neither side's rows, slowest first in the input."""
-    return [k for k in source.side.outer if k not in target.side.run]
+    rows = range(len(target.side.sizes))
+    return [k for k in source.side.outer if k in rows and k not in target.side.run]
 
 
 def loading(source: RowSide, target: RowSide, most: int) -> Traversal | None:
@@ -138,7 +156,9 @@ def walks_of(
         problem: the permutation of units.
         config: its tile, one that threads can go over.
     """
-    sides = sides_of(problem, config.tile, config.square, config.sector, config.group)
+    sides = sides_of(
+        problem, config.tile, config.square, config.sector, config.group, config.joined
+    )
     assert sides is not None
     source, target = sides
     reading, writing = loading(source, target, config.threads), storing(target, config.threads)

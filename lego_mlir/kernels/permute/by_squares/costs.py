@@ -51,7 +51,7 @@ def count_squares(
         at_least: whether they are those that there are at least, which takes less time.
     """
     source, target, reading, writing = walks_of(problem, config)
-    modes = tiled_modes(problem, config.tile, config.sector)
+    modes = tiled_modes(problem.joined(config.joined), config.tile, config.sector)
     rows = reading.requests * config.square
     loads, takes = (
         count * (1 if side.is_aligned else 2)
@@ -62,7 +62,7 @@ def count_squares(
     wide = max(1, config.square * config.unit_bytes * WARP_THREADS // BANK_LINE_BYTES)
     put = 1.0 if at_least else put_wavefronts(source, target, reading, config)
     wavefronts = rows * put + takes * wide
-    digits = len(target.side.run) - 1
+    digits = max(len(target.side.run), config.joined) - 1
     cut = sum(mode.is_cut for mode in modes)
     instructions = (reading.warps + writing.warps) * _ONCE
     instructions += rows * _DIGIT * digits + loads * _LOADED
@@ -76,14 +76,16 @@ def count_squares(
         lines += _END * ends.requests
         wavefronts += ends.requests
         instructions += ends.requests * (_ENDS + 2 * of_step)
-    tiles = tiles_of(problem, config.tile, config.unit, config.unit_bytes, config.sector)
+    tiles = tiles_of(
+        problem, config.tile, config.unit, config.unit_bytes, config.sector, config.joined
+    )
     steps, unit_bytes = len(reading.steps), config.unit_bytes
     if not at_least:
         stored = stored_sectors(target, writing, ends, unit_bytes)
     elif tiles.stores_whole_sectors:
         stored = least_parts(target, writing)
     else:
-        whole_rows = Side.of(problem, config.tile, is_source=False)
+        whole_rows = Side.of(problem.joined(config.joined), config.tile, is_source=False)
         stored = least_stored_sectors(whole_rows, unit_bytes)
     found = tiles.accesses(
         loads + stores,

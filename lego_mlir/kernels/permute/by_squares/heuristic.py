@@ -5,10 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from math import prod
+from math import gcd, prod
 from typing import Any
 
-from lego_mlir.hardware.limits import BANK_BYTES, MAX_ACCESS_BYTES, SECTOR_BYTES
+from lego_mlir.hardware.limits import (
+    BANK_BYTES,
+    HALF_LINE_BYTES,
+    MAX_ACCESS_BYTES,
+    SECTOR_BYTES,
+)
 from lego_mlir.kernels.permute.accesses import OF_SQUARES, Accesses
 from lego_mlir.kernels.permute.by_squares.config import (
     SquareConfig,
@@ -19,10 +24,16 @@ from lego_mlir.kernels.permute.by_squares.config import (
 )
 from lego_mlir.kernels.permute.by_squares.costs import count_squares
 from lego_mlir.kernels.permute.by_words.config import is_grouped
-from lego_mlir.kernels.permute.by_words.heuristic import ranked_tiles, to_sectors
+from lego_mlir.kernels.permute.by_words.heuristic import (
+    REREAD,
+    is_small,
+    ranked_tiles,
+    to_sectors,
+)
 from lego_mlir.kernels.permute.candidates import Candidate, of_tiles, ranked
 from lego_mlir.kernels.permute.problem import PermuteProblem, count_tiles
 from lego_mlir.kernels.permute.run_heuristic import tiles_of_runs
+from lego_mlir.kernels.permute.runs import Side
 
 _TILES = 6
 """So many tiles are looked at in full, of those that store whole sectors and of the others."""
@@ -32,6 +43,10 @@ _TILE_BYTES, _CTAS = 49152, 132
 
 _THREADS = (128, 256, 512)
 """The numbers of threads."""
+
+_JOINED_THREADS = 256
+"""Those of tiles of joined modes: twice as many took 1.09 times as long for narrow elements, of 5
+permutations on an H200, and half as many 1.06 times."""
 
 _THREAD_BYTES = (24, 136)
 """Bytes that a thread loads, at least and at most, where the numbers of threads allow."""
@@ -60,25 +75,107 @@ def square_candidates(
     if problem.is_copy or unit_bytes > BANK_BYTES or max_bytes < BANK_BYTES:
         return []
     most, tiles = tiles_of_runs(problem, unit_bytes, _TILE_BYTES, _CTAS)
-    classes = [(1, set(tiles))]
+    classes = [(1, 1, set(tiles))]
     sector = SECTOR_BYTES // unit_bytes
     group = sector if max_bytes == MAX_ACCESS_BYTES else 1
+    fewest = 1 if is_small(problem, unit_bytes) else 2
     whole = {sector} if max_bytes == MAX_ACCESS_BYTES else set()
     whole |= {BANK_BYTES // unit_bytes} if whole_words else set()
     for units in sorted(whole - {1}):
-        overlapping = {t for tile in tiles for t in to_sectors(problem, tile, units, most)}
-        classes.append((units, overlapping))
+        boxes = [tile for tile in tiles if not _shares_a_mode(problem, tile, fewest)]
+        overlapping = {t for tile in boxes for t in to_sectors(problem, tile, units, most)}
+        classes.append((units, 1, overlapping))
+    return _candidates(problem, unit, unit_bytes, classes, group)
+
+
+def joined_candidates(
+    problem: PermuteProblem, unit: int, unit_bytes: int, max_bytes: int
+) -> list[Candidate[SquareConfig]]:
+    """Return configs by squares of tiles that begin anywhere in several modes of the output.
+
+    They store whole sectors. Tensors of few tiles have none. Arguments as of `square_candidates`.
+    """
+    if problem.is_copy or unit_bytes > BANK_BYTES or max_bytes < MAX_ACCESS_BYTES:
+        return []
+    if is_small(problem, unit_bytes):
+        return []
+    most, tiles = tiles_of_runs(problem, unit_bytes, _TILE_BYTES, _CTAS)
+    sector = SECTOR_BYTES // unit_bytes
+    least = HALF_LINE_BYTES // unit_bytes  # lines of shorter rows are read again and again
+    long = [t for t in tiles if Side.of(problem, t, is_source=True).extents[-1] >= least]
+    classes = [(sector, *each) for each in joined_tiles(problem, long, sector, most).items()]
+    return _candidates(problem, unit, unit_bytes, classes, 1)
+
+
+def _shares_a_mode(problem: PermuteProblem, tile: tuple[int, ...], fewest: int) -> bool:
+    """Return whether the slowest mode of the output's rows is the input's, too.
+
+    Args:
+        problem: the permutation of units.
+        tile: units of each mode.
+        fewest: modes of a row of the output at least, for which it matters.
+    """
+    source, target = (Side.of(problem, tile, is_source=s).run for s in (True, False))
+    return source[0] == target[0] and len(target) >= fewest
+
+
+def _candidates(
+    problem: PermuteProblem,
+    unit: int,
+    unit_bytes: int,
+    classes: Sequence[tuple[int, int, set[tuple[int, ...]]]],
+    group: int,
+) -> list[Candidate[SquareConfig]]:
+    """Return configs of the best tiles of each class, that have one `sector` and one `joined`."""
 
     def work_out(config: SquareConfig) -> tuple[SquareConfig, Accesses]:
         return config, count_squares(problem, config)
 
     found: list[Candidate[SquareConfig]] = []
-    for units, each in classes:
-        in_order = ranked_tiles(problem, each, units, unit_bytes, _threads, OF_SQUARES)
+    for units, joined, each in classes:
+        in_order = ranked_tiles(problem, each, units, unit_bytes, _threads, OF_SQUARES, joined)
         configs = partial(
-            configs_of, problem, unit=unit, unit_bytes=unit_bytes, sector=units, group=group
+            configs_of,
+            problem,
+            unit=unit,
+            unit_bytes=unit_bytes,
+            sector=units,
+            group=group,
+            joined=joined,
         )
         found += of_tiles(in_order, configs, partial(count_squares, problem), work_out, _TILES)
+    return found
+
+
+def joined_tiles(
+    problem: PermuteProblem, tiles: Sequence[tuple[int, ...]], sector: int, most: int
+) -> dict[int, set[tuple[int, ...]]]:
+    """Return tiles that store whole sectors of rows of joined modes, by how many these are.
+
+    They join as many modes as there are inside of those that a tile has more of, or that it reads
+    rows along.
+
+    Args:
+        problem: the permutation of units.
+        tiles: tiles that store their own runs.
+        sector: units of a sector.
+        most: units of a tile.
+    """
+    found: dict[int, set[tuple[int, ...]]] = {}
+    last, modes = len(problem.modes) - 1, problem.modes
+    for tile in tiles:
+        run = Side.of(problem, tile, is_source=False).run
+        rows = [k for k in range(run[0]) if tile[k] > 1 or modes[k] is problem.read]
+        joined = last - max(rows, default=-1)
+        if joined < 2:
+            continue
+        outer, units = tile[: len(tile) - joined], prod(tile[k] for k in run)
+        whole = prod(mode.size for mode in modes[-joined:])
+        overlap = sector - gcd(sector, whole)  # rows begin at multiples of that
+        for advance in {units // sector * sector, -(-units // sector) * sector}:
+            size = advance + overlap
+            if size < min(whole, REREAD * advance) and prod(outer) * size <= most:
+                found.setdefault(joined, set()).add((*outer, size))
     return found
 
 
@@ -86,7 +183,8 @@ def rank_squares(
     problem: PermuteProblem, unit: int, unit_bytes: int, max_bytes: int
 ) -> list[tuple[SquareConfig, Accesses]]:
     """Return the configs by squares, and what they access, the best first; arguments as above."""
-    return ranked(square_candidates(problem, unit, unit_bytes, max_bytes, whole_words=True))
+    found = square_candidates(problem, unit, unit_bytes, max_bytes, whole_words=True)
+    return ranked([*found, *joined_candidates(problem, unit, unit_bytes, max_bytes)])
 
 
 def configs_of(
@@ -96,6 +194,7 @@ def configs_of(
     unit_bytes: int,
     sector: int,
     group: int = 1,
+    joined: int = 1,
 ) -> Iterator[SquareConfig]:
     """Yield the configs of a tile, of each number of threads that serves it.
 
@@ -106,9 +205,10 @@ def configs_of(
         unit_bytes: bytes of a unit.
         sector: as of the config.
         group: of further configs; 1 if there are none.
+        joined: as of the config.
     """
     square = max(1, BANK_BYTES // unit_bytes)
-    sides = sides_of(problem, tile, square, sector)
+    sides = sides_of(problem, tile, square, sector, joined=joined)
     if sides is None:
         return
     source, target = sides
@@ -118,15 +218,19 @@ def configs_of(
     pitch = (count_tiles(target.units, square) | 1) * square
     least, most = _THREAD_BYTES
     size = prod(tile) * unit_bytes
-    for threads in _THREADS:
-        is_fitting = least * threads <= size <= most * threads
-        if not is_fitting and threads != _threads(problem, [tile], unit_bytes)[0]:
-            continue
+    if joined > 1:
+        numbers = [_JOINED_THREADS] if size <= most * _JOINED_THREADS else []
+    else:
+        usual = _threads(problem, [tile], unit_bytes)[0]
+        numbers = [n for n in _THREADS if n == usual or least * n <= size <= most * n]
+    for threads in numbers:
         ways = [loading(source, target, threads), storing(target, threads)]
         if square > 1 and not target.is_aligned:
             ways.append(storing_ends(target, threads))
         if None not in ways:
-            config = SquareConfig(tile, threads, unit, unit_bytes, square, pitch, sector)
+            config = SquareConfig(
+                tile, threads, unit, unit_bytes, square, pitch, sector, joined=joined
+            )
             yield config
             if is_grouped(replace(target, group=group), threads):
                 yield replace(config, group=group)

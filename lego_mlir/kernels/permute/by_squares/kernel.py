@@ -15,6 +15,8 @@ accesses both memories, and shared memory, by words of 4 bytes wherever runs beg
   many rows at a time. Tiles may overlap along a row of the output, as in `by_words`, so that only
   ends of rows are stored by parts of sectors. Or neighbouring threads store the words of whole
   sectors, as in `by_words`.
+- Where the output's row is of several modes, a tile may begin anywhere in them: so it overlaps the
+  next one by less than a sector, not by a step of the slowest of these modes.
 """
 
 from __future__ import annotations
@@ -63,10 +65,11 @@ def square_permutation(
     source, target, reading, writing = walks_of(problem, config)
     has_ends = config.square > 1 and not target.is_aligned
     ends = storing_ends(target, config.threads) if has_ends else None
-    modes = tiled_modes(problem, config.tile, config.sector)
+    joined = problem.joined(config.joined)
+    modes = tiled_modes(joined, config.tile, config.sector)
     counts = [mode.count for mode in modes]
     rasterization = OrderBy(
-        RegP(counts, raster_order(problem, config.tile, counts, config.unit_bytes))
+        RegP(counts, raster_order(joined, config.tile, counts, config.unit_bytes))
     )
     pitches, units = pitches_of(source, target, config.pitch)
     tile_bytes = prod(config.tile) * config.unit_bytes

@@ -115,18 +115,17 @@ class SquareTile(StoredTile):
         """
         source, target, square = self.source, self.target, self.config.square
         *others, low, right = step
-        run = OrderBy(Row(*(target.side.tile[k] for k in target.side.run)))
         index = {
             k: row + n for k, row, n in zip(rows_of(source, target), rows, others, strict=True)
         }
-        words = source.total // square
+        words, begins = source.total // square, self.source_begins
         found = []
         for r in range(square):
             along = (down + low) * square + r
             if target.units % square:
                 along = minimum(along, target.units - 1)
-            place = dict(zip(target.side.run, run.inv(along), strict=True))
-            start = source.start(self.begins, [(index | place)[k] for k in source.side.outer])
+            place = self.in_modes(along)
+            start = source.start(begins, [(index | place)[k] for k in source.side.outer])
             first, phase = source.in_words().inv(start)
             first = first + across + right
             if source.is_aligned:

@@ -67,6 +67,8 @@ def sides_of(problem: PermuteProblem, config: WordConfig) -> tuple[RowSide, RowS
     target = RowSide(
         Side.of(problem, config.tile, is_source=False), config.word, config.sector, config.group
     )
+    if config.sector > 1 and source.side.run[0] == target.side.run[0]:
+        source = replace(source, apart=target.advance)
     while source.traversal(source.touched, config.threads, in_digits=True) is None:
         if (shorter := source.shorter) is None:
             break

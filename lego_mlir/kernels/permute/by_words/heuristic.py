@@ -27,7 +27,7 @@ from lego_mlir.kernels.permute.by_words.config import (
 from lego_mlir.kernels.permute.candidates import Candidate, ranked
 from lego_mlir.kernels.permute.problem import PermuteProblem
 from lego_mlir.kernels.permute.run_heuristic import tiles_of_runs
-from lego_mlir.kernels.permute.runs import Side
+from lego_mlir.kernels.permute.runs import Side, steps_apart
 
 _WORDS = (4, 8)
 """The bytes of words that are looked at."""
@@ -35,7 +35,7 @@ _WORDS = (4, 8)
 _TILE_BYTES, _CTAS = 65536, 132
 """The most bytes of a tile, and the CTAs that there are at least, where they have 1 KiB."""
 
-_REREAD = 2.0
+REREAD = 2.0
 """Tiles that store whole sectors overlap by less than what they are apart, times this less 1."""
 
 _THREADS = (64, 128, 256, 512)
@@ -85,8 +85,8 @@ def word_candidates(
     sector = SECTOR_BYTES // unit_bytes
     group = sector if max_bytes == MAX_ACCESS_BYTES else 1
     words = {max(1, n // unit_bytes) for n in _WORDS if n <= max(max_bytes, unit_bytes)}
-    whole = words - {1} if whole_words and not _is_small(problem, unit_bytes) else set()
-    if max_bytes == MAX_ACCESS_BYTES and not _is_small(problem, unit_bytes):
+    whole = words - {1} if whole_words and not is_small(problem, unit_bytes) else set()
+    if max_bytes == MAX_ACCESS_BYTES and not is_small(problem, unit_bytes):
         whole.add(sector)
     classes = [(1, ranked_tiles(problem, tiles, 1, unit_bytes, _threads, OF_WORDS))]
     for each in sorted(whole):
@@ -152,26 +152,36 @@ def to_sectors(
 ) -> Iterator[tuple[int, ...]]:
     """Yield tiles like one that store whole sectors of the output's rows.
 
+    They are apart by whole sectors, if there are such.
+
     Args:
         problem: the permutation of units.
         tile: one that stores its own runs.
         sector: units of a sector.
         most: units of a tile.
-        is_any: whether there are also tiles that are apart by parts of sectors, and such whose
-            runs of both memories have their slowest mode in common, as threads may gather them.
+        is_any: whether there are also tiles that are apart by parts of sectors in any case.
     """
     target = Side.of(problem, tile, is_source=False)
     first, inner = target.run[0], prod(tile[k] for k in target.run[1:])
-    if first == Side.of(problem, tile, is_source=True).run[0] and not is_any:
-        return
-    overlap, grain = -(-(sector - 1) // inner), sector // gcd(sector, inner)
-    near = {tile[first], tile[first] - overlap} if is_any else set()
-    whole = {-(-tile[first] // grain) * grain, (tile[first] - overlap) // grain * grain}
-    for advance in near | whole:
-        size = advance + overlap
-        found = (*tile[:first], size, *tile[first + 1 :])
-        if size < min(problem.modes[first].size, _REREAD * advance) and prod(found) <= most:
-            yield found
+    rows, grain = gcd(0, *target.strides_of_rows), sector // gcd(sector, inner)
+    if gcd(sector, rows) == sector and inner == 1:
+        return  # any tile of sectors stores whole ones
+    of_whole, of_any = (-(-(sector - n) // inner) for n in (gcd(sector, rows), 1))
+    whole = {-(-tile[first] // grain) * grain, (tile[first] - of_whole) // grain * grain}
+
+    def fitting(sizes: set[int]) -> list[tuple[int, ...]]:
+        tiles = []
+        for size in sizes:
+            advance = steps_apart(size, inner, rows, sector)
+            found = (*tile[:first], size, *tile[first + 1 :])
+            if size < min(problem.modes[first].size, REREAD * advance) and prod(found) <= most:
+                tiles.append(found)
+        return tiles
+
+    found = fitting({n + of_whole for n in whole})
+    yield from found
+    if is_any or not found:
+        yield from fitting({tile[first], tile[first] + of_any})
 
 
 def ranked_tiles(
@@ -181,6 +191,7 @@ def ranked_tiles(
     unit_bytes: int,
     threads_of: Callable[[PermuteProblem, Sequence[tuple[int, ...]], int], Any],
     prices: Mapping[int, Prices],
+    joined: int = 1,
 ) -> list[tuple[int, ...]]:
     """Return tiles in the order of what they move and how long they take, the least first.
 
@@ -191,16 +202,17 @@ def ranked_tiles(
         unit_bytes: bytes of a unit.
         threads_of: returns the threads of a CTA with each tile, of so many bytes a unit.
         prices: of this kind of kernel, by the bytes of a unit.
+        joined: as of `SquareConfig`.
     """
     found = list(tiles)
     if not found:
         return []
     threads = threads_of(problem, found, unit_bytes)
-    cycles = count_roughly(problem, found, sector, threads, unit_bytes, prices).cycles
+    cycles = count_roughly(problem, found, sector, threads, unit_bytes, prices, joined).cycles
     return [tile for _, tile in sorted(zip(cycles.tolist(), found, strict=True))]
 
 
-def _is_small(problem: PermuteProblem, unit_bytes: int) -> bool:
+def is_small(problem: PermuteProblem, unit_bytes: int) -> bool:
     """Return whether a tensor has so few tiles that it matters how long each one takes."""
     return prod(mode.size for mode in problem.modes) * unit_bytes < _SMALL_BYTES
 
@@ -209,7 +221,7 @@ def _threads(problem: PermuteProblem, tiles: Sequence[tuple[int, ...]], unit_byt
     """Return the threads of a CTA with each tile."""
     import numpy as np
 
-    each = _FEW_BYTES if _is_small(problem, unit_bytes) else _THREAD_BYTES
+    each = _FEW_BYTES if is_small(problem, unit_bytes) else _THREAD_BYTES
     sizes = np.prod(tiles, axis=-1) * unit_bytes
     return np.array(_THREADS)[np.searchsorted([n * each for n in _THREADS[:-1]], sizes)]
 

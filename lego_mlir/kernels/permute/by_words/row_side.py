@@ -11,7 +11,7 @@ from lego_mlir import frontend as lg
 from lego_mlir.algebra import Layout, OrderBy, Row
 from lego_mlir.kernels.permute.by_words.traversal import Traversal, traverse
 from lego_mlir.kernels.permute.problem import count_tiles
-from lego_mlir.kernels.permute.runs import Side
+from lego_mlir.kernels.permute.runs import Side, steps_apart
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,9 @@ class RowSide:
         """
         if self.apart:
             return self.apart
-        return self.side.tile[self.side.run[0]] - count_tiles(self.sector - 1, self.inner)
+        strides = (self.side.strides[k] for k in self.side.outer)
+        steps = self.side.tile[self.side.run[0]]
+        return steps_apart(steps, self.inner, gcd(0, *strides), self.sector)
 
     @property
     def is_whole(self) -> bool:
@@ -93,6 +95,8 @@ class RowSide:
     @property
     def grouped(self) -> int:
         """The most words that threads go to in a row: of its sectors, if it has a `group`."""
+        if self.sector > 1:
+            return count_tiles(self.units, self.sector) * self.sector // self.word
         if self.group == 1:
             return self.whole
         if not self.is_aligned:
@@ -182,6 +186,12 @@ class RowSide:
         multiple = max(1, self.group // self.word)
         if in_digits:
             multiple = self.inner // gcd(self.inner, self.word)
+        elif self.sector > 1:
+            # Threads that are side by side store whole sectors, if there are enough.
+            by_sectors = self.sector // self.word
+            found = traverse(extents, strides, words, by_sectors, period or self.word, most)
+            if found is not None:
+                return found
         return traverse(extents, strides, words, multiple, period or self.word, most)
 
     @property
@@ -196,7 +206,7 @@ class RowSide:
         if not run:
             return None
         side = replace(self.side, outer=(*self.side.outer, first), run=tuple(run))
-        return replace(self, side=side)
+        return replace(self, side=side, apart=0)
 
     def start(self, begins: Sequence[Any], rows: Sequence[Any]) -> Any:
         """Return where a row begins in memory, in units.

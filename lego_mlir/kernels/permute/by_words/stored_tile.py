@@ -7,7 +7,7 @@ shared memory, and takes its steps from there.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -49,6 +49,38 @@ class StoredTile(ABC):
         """Where the tile begins along each mode."""
         return [mode.begin(block) for mode, block in zip(self.modes, self.blocks, strict=True)]
 
+    @property
+    def _joined_modes(self) -> range:
+        """The modes of the input that are one of the tile; none if each is one of its own."""
+        joined, first = len(self.source.side.sizes), len(self.target.side.sizes) - 1
+        return range(first, joined) if first < joined - 1 else range(0)
+
+    @property
+    def source_begins(self) -> list[Any]:
+        """Where the tile begins along each mode of the input: those that are joined are whole."""
+        joined = self._joined_modes
+        return [*self.begins[: joined.start], *(0 for _ in joined)] if joined else self.begins
+
+    def in_modes(self, along: Any) -> dict[int, Any]:
+        """Return the index in the tile, or in modes that are joined, of a unit of a row."""
+        side, joined = self.target.side, self._joined_modes
+        if not joined:
+            run = OrderBy(Row(*(side.tile[k] for k in side.run)))
+            return dict(zip(side.run, run.inv(along), strict=True))
+        first = joined.start
+        at = (self.begins[first] + along).below(side.sizes[first])
+        sizes = OrderBy(Row(*(self.source.side.sizes[k] for k in joined)))
+        return dict(zip(joined, sizes.inv(at), strict=True))
+
+    def _joined(self, index: Mapping[int, Any]) -> dict[int, Any]:
+        """Return an index of the input's modes as one of the tile's modes."""
+        joined = self._joined_modes
+        if not joined:
+            return dict(index)
+        sizes = OrderBy(Row(*(self.source.side.sizes[k] for k in joined)))
+        one = sizes.apply(*(index[k] for k in joined))
+        return {k: i for k, i in index.items() if k not in joined} | {joined.start: one}
+
     def read_last(self, thread: Any, flat: Any, buffer: Any, *, fills: bool = False) -> None:
         """Put the units of the input's last word where they belong, if memory has some of it only.
 
@@ -67,18 +99,20 @@ class StoredTile(ABC):
         @lg.if_(thread < (self.source.word if fills else left))
         def _() -> None:
             nth = minimum(thread, left - 1) if fills else thread
-            at = nth + (total - left)
-            index = OrderBy(Row(*(side.sizes[k] for k in side.order))).inv(at)
-            begins = self.begins
-            inside = [i - begins[k] for k, i in zip(side.order, index, strict=True)]
+            last = nth + (total - left)
+            index = OrderBy(Row(*(side.sizes[k] for k in side.order))).inv(last)
+            found = self._joined(dict(zip(side.order, index, strict=True)))
+            begins, tile = self.begins, self.target.side.tile
+            inside = {k: i - begins[k] for k, i in found.items()}
             is_in: Any = None
-            for k, i in zip(side.order, inside, strict=True):
-                is_in = both(is_in, (i >= 0) & (i < side.tile[k]))
+            for k, i in inside.items():
+                is_in = both(is_in, (i >= 0) & (i < tile[k]))
 
             @lg.if_(is_in)
             def _() -> None:
-                place = (self.at(side.order, inside) + (thread - nth)).below(self.units)
-                buffer[place, :] = flat[at.below(total), :]
+                at = self.at(tuple(inside), tuple(inside.values()))
+                place = (at + (thread - nth)).below(self.units)
+                buffer[place, :] = flat[last.below(total), :]
 
     def write(self, traversal: Traversal, thread: Any, buffer: Any, y: Any) -> None:
         """Store the words that lie in what the tile stores of the output's rows.

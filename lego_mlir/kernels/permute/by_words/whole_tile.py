@@ -18,6 +18,7 @@ from lego_mlir.kernels.permute.by_words.row_side import RowSide
 from lego_mlir.kernels.permute.by_words.tile import WordTile, begun, is_end
 from lego_mlir.kernels.permute.by_words.traversal import Traversal
 from lego_mlir.kernels.permute.conditions import both, holds, where
+from lego_mlir.kernels.permute.problem import count_tiles
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +135,8 @@ class WholeTile(WordTile):
         """
         target = self.target
         end = start + target.offset((*step[:-1], 0)) * target.word + target.advance * target.inner
-        return word < target.in_words().inv(end + target.to_sector(end, 1))[0]
+        words = OrderBy(Row(count_tiles(target.total, target.word) + 1, target.word))
+        return word < words.inv(end + target.to_sector(end, 1))[0]
 
     def write_ends(self, traversal: Traversal, thread: Any, buffer: Any, flat: Any) -> None:
         """Store what is left over at both ends of the output's rows, unit by unit."""
