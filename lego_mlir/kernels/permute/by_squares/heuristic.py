@@ -78,11 +78,13 @@ def square_candidates(
     classes = [(1, 1, set(tiles))]
     sector = SECTOR_BYTES // unit_bytes
     group = sector if max_bytes == MAX_ACCESS_BYTES else 1
-    fewest = 1 if is_small(problem, unit_bytes) else 2
+    fewest, among = 2, tiles
+    if is_small(problem, unit_bytes):
+        fewest, among = 1, _with_long_rows(problem, tiles, unit_bytes)
     whole = {sector} if max_bytes == MAX_ACCESS_BYTES else set()
     whole |= {BANK_BYTES // unit_bytes} if whole_words else set()
     for units in sorted(whole - {1}):
-        boxes = [tile for tile in tiles if not _shares_a_mode(problem, tile, fewest)]
+        boxes = [tile for tile in among if not _shares_a_mode(problem, tile, fewest)]
         overlapping = {t for tile in boxes for t in to_sectors(problem, tile, units, most)}
         classes.append((units, 1, overlapping))
     return _candidates(problem, unit, unit_bytes, classes, group)
@@ -101,10 +103,17 @@ def joined_candidates(
         return []
     most, tiles = tiles_of_runs(problem, unit_bytes, _TILE_BYTES, _CTAS)
     sector = SECTOR_BYTES // unit_bytes
-    least = HALF_LINE_BYTES // unit_bytes  # lines of shorter rows are read again and again
-    long = [t for t in tiles if Side.of(problem, t, is_source=True).extents[-1] >= least]
+    long = _with_long_rows(problem, tiles, unit_bytes)
     classes = [(sector, *each) for each in joined_tiles(problem, long, sector, most).items()]
     return _candidates(problem, unit, unit_bytes, classes, 1)
+
+
+def _with_long_rows(
+    problem: PermuteProblem, tiles: Sequence[tuple[int, ...]], unit_bytes: int
+) -> list[tuple[int, ...]]:
+    """Return the tiles whose rows of the input have half a line: of others lines are read again."""
+    least = HALF_LINE_BYTES // unit_bytes
+    return [t for t in tiles if Side.of(problem, t, is_source=True).extents[-1] >= least]
 
 
 def _shares_a_mode(problem: PermuteProblem, tile: tuple[int, ...], fewest: int) -> bool:

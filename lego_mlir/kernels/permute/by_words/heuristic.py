@@ -164,8 +164,6 @@ def to_sectors(
     target = Side.of(problem, tile, is_source=False)
     first, inner = target.run[0], prod(tile[k] for k in target.run[1:])
     rows, grain = gcd(0, *target.strides_of_rows), sector // gcd(sector, inner)
-    if gcd(sector, rows) == sector and inner == 1:
-        return  # any tile of sectors stores whole ones
     of_whole, of_any = (-(-(sector - n) // inner) for n in (gcd(sector, rows), 1))
     whole = {-(-tile[first] // grain) * grain, (tile[first] - of_whole) // grain * grain}
 
@@ -174,7 +172,9 @@ def to_sectors(
         for size in sizes:
             advance = steps_apart(size, inner, rows, sector)
             found = (*tile[:first], size, *tile[first + 1 :])
-            if size < min(problem.modes[first].size, REREAD * advance) and prod(found) <= most:
+            # One that begins with sectors anyway needs no overlap, and no code for it.
+            is_apart = advance < size < min(problem.modes[first].size, REREAD * advance)
+            if is_apart and prod(found) <= most:
                 tiles.append(found)
         return tiles
 
