@@ -91,8 +91,8 @@ estimates are off by 13 % (bench/results/permute_gathers.jsonl)."""
 
 _JOINED = {1: 0.92, 2: 0.95, 4: 0.97}
 """Tiles begin anywhere in several modes where that is estimated to take so much of the time of
-others, at most, by the bytes of a unit: by so much more are estimates of others too high
-(bench/results/permute_joined.jsonl)."""
+words and other squares, at most, by the bytes of a unit: by so much more are estimates of these too
+high (bench/results/permute_joined.jsonl)."""
 
 _TILES, _MORE_TILES = 2, 4
 """So many tiles by words are looked at in full, of those that store whole sectors and of the
@@ -167,11 +167,11 @@ def choose_config(problem: PermuteProblem, element_bytes: int, max_width: int) -
     if (words := cheapest(word_candidates(*units, _TILES), least)) is not None:
         found.append(words)
         least = words[1].cycles
+    most = least * prices_of(_JOINED, units[2])
     if (gathers := cheapest(gather_candidates(*units), least * _GATHERED)) is not None:
         found.append(gathers)
-        least = gathers[1].cycles * _GATHERED
-    least *= prices_of(_JOINED, units[2])
-    if (joined := cheapest(joined_candidates(*units), least)) is not None:
+        most = min(most, gathers[1].cycles)
+    if (joined := cheapest(joined_candidates(*units), most)) is not None:
         found.append(joined)
     return min(found, key=lambda each: each[1].cycles)[0]
 
