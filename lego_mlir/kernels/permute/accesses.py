@@ -149,6 +149,7 @@ class Accesses:
         prices: what the parts cost.
         lines: that requests for global memory touch; 0 if they are not counted.
         special: the part of the tiles whose CTAs find out what they store.
+        part: of the time that is estimated otherwise.
         instructions: that are issued; 0 if they are not counted.
         shared: bytes of the sectors that two CTAs store parts of, for each byte that is stored.
     """
@@ -168,6 +169,7 @@ class Accesses:
     between: Any
     prices: Prices
     special: Any = 0.0
+    part: Any = 1.0
     lines: Any = 0.0
     instructions: Any = 0.0
     shared: Any = 0.0
@@ -240,7 +242,8 @@ class Accesses:
         )
         power = self.prices.sharpness
         longest = sum(part**power for part in parts) ** (1 / power)
-        return longest * (1 + _UNEVEN * (self.busiest - 1) ** 2) + self.idle_cycles
+        uneven = 1 + _UNEVEN * (self.busiest - 1) ** 2
+        return (longest * uneven + self.idle_cycles) * self.part
 
 
 def prices_of(kind: Mapping[int, _Price], unit_bytes: int) -> _Price:

@@ -99,6 +99,58 @@ def test_any_tile(drawn: tuple[tuple[int, ...], tuple[int, ...], str, SquareConf
     check_kernel(shape, axes, dtype, made=square_kernel(shape, axes, dtype, config))
 
 
+@st.composite
+def rows_of_a_warp(draw: st.DrawFn) -> tuple[tuple[int, ...], tuple[int, ...], str, SquareConfig]:
+    """Draw a permutation, a type, and a tile whose rows have a word for nearly each lane."""
+    dtype, square = draw(st.sampled_from([("i8", 4), ("f16", 2)]))
+    across = draw(st.integers(23 * square, 32 * square - 1))
+    if draw(st.booleans()):
+        shape: tuple[int, ...] = (draw(st.integers(5, 90)), across + draw(st.integers(0, 40)))
+        axes: tuple[int, ...] = (1, 0)
+    else:
+        shape = (draw(st.integers(2, 30)), draw(st.integers(1, 4)), across, draw(st.integers(1, 3)))
+        axes = draw(st.sampled_from([(2, 1, 0, 3), (3, 1, 2, 0), (1, 2, 3, 0)]))
+    problem = problem_of(shape, axes)
+    tile = tuple(
+        min(mode.size, across) if mode.source == 1 else draw(st.integers(1, mode.size))
+        for mode in problem.modes
+    )
+    size = 4 // square
+    assume(not problem.is_copy and prod(tile) * size <= 40_000)
+    sector = draw(st.sampled_from([1, SECTOR_BYTES // size]))
+    configs = list(configs_of(problem, tile, 1, size, sector, SECTOR_BYTES // size))
+    assume(configs)
+    return shape, axes, dtype, draw(st.sampled_from(configs))
+
+
+@given(rows_of_a_warp(), st.sampled_from(["late", "early", "random:1"]))
+@settings(max_examples=24, suppress_health_check=list(HealthCheck))
+def test_lanes_of_a_row_that_load_a_word_each(
+    drawn: tuple[tuple[int, ...], tuple[int, ...], str, SquareConfig], order: str
+) -> None:
+    shape, axes, dtype, config = drawn
+    check_kernel(shape, axes, dtype, order, square_kernel(shape, axes, dtype, config))
+
+
+def test_words_that_rows_begin_and_end_inside_of_are_loaded_once_by_a_warp() -> None:
+    shape = (96, 247)
+    loads = []
+    for across in (124, 128):
+        config = SquareConfig((across, 96), 256, 1, 1, 4, 100)
+        kernel = square_kernel(shape, (1, 0), "i8", config)
+        (costs,) = kernel.run(device="sim", costs=True).costs
+        rows = [c for c in costs.memory if c.instruction.opcode.startswith("ld.global")]
+        loads.append(sum(row.requests for row in rows))
+    assert loads[0] * 1.9 <= loads[1]
+
+
+def test_wide_bytes_have_tiles_whose_rows_are_loaded_by_a_warp_each() -> None:
+    """The fastest tile on an H200 of what had a narrower one (permute_shared_words.jsonl)."""
+    config = choose_config(problem_of((5090, 5546), (1, 0)), 1, 16)
+    assert isinstance(config, SquareConfig)
+    assert config.tile[0] == 124
+
+
 def test_tiles_that_store_whole_words_have_no_ends_but_those_of_rows() -> None:
     shape, tile, size = (300, 64), (64, 131), 300 * 64
     config = next(iter(configs_of(problem_of(shape, (1, 0)), tile, 1, 1, 4)))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
 
-from lego_mlir.hardware.limits import BANK_BYTES
+from lego_mlir.hardware.limits import BANK_BYTES, WARP_THREADS
 from lego_mlir.kernels.permute.accesses import resident_ctas
 from lego_mlir.kernels.permute.by_words.row_side import RowSide
 from lego_mlir.kernels.permute.by_words.traversal import Traversal, traverse
@@ -16,6 +16,11 @@ from lego_mlir.kernels.permute.runs import Side
 
 _RESIDENT_THREADS = 1024
 """Threads for which a multiprocessor has registers at least."""
+
+_LANES, _STEPS = 0.75, 1.2
+"""The least part of a warp's lanes that have a word of a row where each loads one word, and how
+many times as many steps as otherwise threads then take, at most. Half a warp for each row, or 1.33
+times the steps, take longer than two words a lane (bench/results/permute_shared_words.jsonl)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,16 +104,47 @@ def rows_of(source: RowSide, target: RowSide) -> list[int]:
     return [k for k in source.side.outer if k in rows and k not in target.side.run]
 
 
+def lanes_of(source: RowSide) -> int:
+    """Return the lanes that load a row of the input, a word each; 0 if some load two words.
+
+    Rows that begin inside of a word have a word more than squares. The lanes of a warp have it from
+    one another, if the row has nearly as many words.
+    """
+    is_warp = WARP_THREADS * _LANES <= source.touched <= WARP_THREADS
+    return WARP_THREADS if is_warp and not source.is_aligned else 0
+
+
+def squares_of(source: RowSide) -> int:
+    """Return the most squares along a row of the input, those that are beside the tile, too."""
+    return max(lanes_of(source), count_tiles(source.units, source.word))
+
+
 def loading(source: RowSide, target: RowSide, most: int) -> Traversal | None:
     """Return how up to `most` threads go over the squares of a tile.
 
     Its extents are those of the modes in neither side's rows, then the squares along the output's
     row; its words are squares along the input's.
     """
-    square = source.word
     extents = [source.side.tile[k] for k in rows_of(source, target)]
-    across, down = (count_tiles(side.units, square) for side in (source, target))
-    return traverse([*extents, down], [1] * (len(extents) + 1), across, 1, 1, most)
+    extents.append(count_tiles(target.units, source.word))
+    found = traverse(
+        extents, [1] * len(extents), count_tiles(source.units, source.word), 1, 1, most
+    )
+    if found is None or not (lanes := lanes_of(source)):
+        return found
+    shared = traverse(extents, [1] * len(extents), lanes, 1, 1, most)
+    is_short = shared is not None and len(shared.steps) <= _STEPS * len(found.steps)
+    return shared if is_short else found
+
+
+def shares_words(source: RowSide, reading: Traversal) -> bool:
+    """Return whether threads have the second word of each row of a square from their neighbours.
+
+    Args:
+        source: the tile in the input.
+        reading: how threads go over it.
+    """
+    return lanes_of(source) == reading.threads[-1] > 0
 
 
 def pitches_of(source: RowSide, target: RowSide, pitch: int) -> tuple[tuple[int, ...], int]:
@@ -125,7 +161,7 @@ def pitches_of(source: RowSide, target: RowSide, pitch: int) -> tuple[tuple[int,
         for k in reversed(side.run):
             found[k] = step
             step *= tile[k]
-    size = count_tiles(source.units, square) * square * pitch
+    size = squares_of(source) * square * pitch
     for k in reversed(rows_of(source, target)):
         found[k] = size
         size *= tile[k]

@@ -12,6 +12,7 @@ from lego_mlir.kernels.permute.by_squares.config import (
     pitches_of,
     resident,
     rows_of,
+    shares_words,
     storing_ends,
     walks_of,
 )
@@ -36,6 +37,13 @@ is counted from a sector; for a store of ends of rows."""
 _END = 21.0
 """Lines that a store of ends of rows takes the time of."""
 
+_WHOLE_ROWS, _SHARED_WORDS, _LARGE, _SECTORS = 0.9, 0.95, 26e6, 1.05
+"""By so much of the estimate kernels take whose warps load one row of the input at a time, and
+by so much of it those whose threads load each word once: where so many bytes are read and written,
+and stores touch so many sectors for each one of a copy's, at most. The first is fitted to kernels
+of 471 permutations on an H200, all that bench/results has of more than 20 MB and units of a byte or
+two, the second to permute_shared_words.jsonl."""
+
 _SAMPLE = 128
 """Threads whose wavefronts are counted."""
 
@@ -53,10 +61,8 @@ def count_squares(
     source, target, reading, writing = walks_of(problem, config)
     modes = tiled_modes(problem.joined(config.joined), config.tile, config.sector)
     rows = reading.requests * config.square
-    loads, takes = (
-        count * (1 if side.is_aligned else 2)
-        for count, side in ((rows, source), (writing.requests, target))
-    )
+    loads = rows * (1 if source.is_aligned or shares_words(source, reading) else 2)
+    takes = writing.requests * (1 if target.is_aligned else 2)
     stores = writing.requests
     lines = loads * _rows_at_once(reading) + stores * _rows_at_once(writing)
     wide = max(1, config.square * config.unit_bytes * WARP_THREADS // BANK_LINE_BYTES)
@@ -97,9 +103,24 @@ def count_squares(
     )
     return replace(
         found,
+        part=_part(source, reading, problem.moved_bytes(unit_bytes), found.stored),
         lines=lines / found.warps,
         instructions=instructions / found.warps,
     )
+
+
+def _part(source: RowSide, reading: Traversal, moved: int | None, stored: float) -> float:
+    """Return by how much of the estimate a kernel takes, by how its warps load rows.
+
+    Args:
+        source: the tile in the input.
+        reading: how threads go over it.
+        moved: bytes that are read and written.
+        stored: bytes of the sectors that stores touch, for each byte that is stored.
+    """
+    if reading.threads[-1] != WARP_THREADS or moved is None or moved < _LARGE or stored > _SECTORS:
+        return 1.0
+    return _WHOLE_ROWS * (_SHARED_WORDS if shares_words(source, reading) else 1.0)
 
 
 def _rows_at_once(traversal: Traversal) -> float:

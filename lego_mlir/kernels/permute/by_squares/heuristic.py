@@ -13,10 +13,12 @@ from lego_mlir.hardware.limits import (
     HALF_LINE_BYTES,
     MAX_ACCESS_BYTES,
     SECTOR_BYTES,
+    WARP_THREADS,
 )
 from lego_mlir.kernels.permute.accesses import OF_SQUARES, Accesses
 from lego_mlir.kernels.permute.by_squares.config import (
     SquareConfig,
+    lanes_of,
     loading,
     sides_of,
     storing,
@@ -30,6 +32,7 @@ from lego_mlir.kernels.permute.by_words.heuristic import (
     ranked_tiles,
     to_sectors,
 )
+from lego_mlir.kernels.permute.by_words.row_side import RowSide
 from lego_mlir.kernels.permute.candidates import Candidate, of_tiles, ranked
 from lego_mlir.kernels.permute.problem import PermuteProblem, count_tiles
 from lego_mlir.kernels.permute.run_heuristic import tiles_of_runs
@@ -40,6 +43,9 @@ _TILES = 6
 
 _TILE_BYTES, _CTAS = 49152, 132
 """The most bytes of a tile, and the CTAs that there are at least, where they have 1 KiB."""
+
+_NARROWER = 0.9
+"""Tiles are not made narrower than so much of what they were."""
 
 _THREADS = (128, 256, 512)
 """The numbers of threads."""
@@ -141,7 +147,9 @@ def _candidates(
         return config, count_squares(problem, config)
 
     found: list[Candidate[SquareConfig]] = []
-    for units, joined, each in classes:
+    square = max(1, BANK_BYTES // unit_bytes)
+    for units, joined, wider in classes:
+        each = {_narrowed(problem, tile, square) for tile in wider} if joined == 1 else wider
         in_order = ranked_tiles(problem, each, units, unit_bytes, _threads, OF_SQUARES, joined)
         configs = partial(
             configs_of,
@@ -243,6 +251,26 @@ def configs_of(
             yield config
             if is_grouped(replace(target, group=group), threads):
                 yield replace(config, group=group)
+
+
+def _narrowed(problem: PermuteProblem, tile: tuple[int, ...], square: int) -> tuple[int, ...]:
+    """Return a tile that is a little narrower along the input, so that lanes load a word each.
+
+    Args:
+        problem: the permutation of units.
+        tile: units of each mode.
+        square: as of the config.
+    """
+    source, target = (Side.of(problem, tile, is_source=s) for s in (True, False))
+    rows, first = RowSide(source, square), source.run[0]
+    if rows.is_aligned or lanes_of(rows) or first in target.run:
+        return tile
+    most = WARP_THREADS * square - (square - 1)
+    # Tiles that begin at multiples of squares have their rows' phases in common.
+    steps = most // square * square if rows.inner == 1 else most // rows.inner
+    if not _NARROWER * rows.units <= steps * rows.inner <= rows.units:
+        return tile
+    return (*tile[:first], steps, *tile[first + 1 :])
 
 
 def _threads(problem: PermuteProblem, tiles: Sequence[tuple[int, ...]], unit_bytes: int) -> Any:

@@ -6,7 +6,9 @@ accesses both memories, and shared memory, by words of 4 bytes wherever runs beg
 
 - A thread loads a square: as many neighbouring units of a row of the input as a word has, of as
   many rows as are neighbours in the output. A row that begins inside of a word is loaded by two
-  words, which are shifted.
+  words, which are shifted. If a row of the tile has a word for nearly each lane of a warp, lanes
+  load one word each and have the other one from the next lane: half as many requests, which the L1
+  cache looks up lines for. Tiles are a little narrower for that.
 - It transposes the square in registers, by permutations of bytes, and puts its columns into shared
   memory: words of the output's rows. In another order than its neighbours: so their words, which
   are apart by an odd number of words, lie in different banks.

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from lego_mlir import frontend as lg
+from lego_mlir.hardware.limits import WARP_THREADS
 
 REGISTER = 4
 """Bytes of a register."""
@@ -33,6 +34,14 @@ def elements(registers: Sequence[Any], dtype: str) -> Any:
 def shifted(near: Any, far: Any, bits: Any) -> Any:
     """Return the register that begins so many bits, below 32, inside of the first of two."""
     return lg.inline_ptx(_SHIFT, near, far, bits, result="i32")
+
+
+def of_next_lane(register: Any) -> Any:
+    """Return a register of the warp's next lane; all lanes come. The last one has its own back."""
+    whole, one, last = (lg.zeros((1,), "i32")[0] + n for n in (-1, 1, WARP_THREADS - 1))
+    return lg.op(
+        "nvvm.shfl.sync", whole, register, one, last, result="i32", kind="#nvvm<shfl_kind down>"
+    )
 
 
 def transposed(rows: Sequence[Any], first: Any) -> list[Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,9 +10,15 @@ from lego_mlir import frontend as lg
 from lego_mlir.algebra import OrderBy, Row
 from lego_mlir.hardware.limits import WARP_THREADS
 from lego_mlir.index.functions import minimum
-from lego_mlir.kernels.permute.by_squares.config import SquareConfig, rows_of
+from lego_mlir.kernels.permute.by_squares.config import (
+    SquareConfig,
+    rows_of,
+    shares_words,
+    squares_of,
+)
 from lego_mlir.kernels.permute.by_squares.registers import (
     elements,
+    of_next_lane,
     register,
     shifted,
     transposed,
@@ -46,6 +52,7 @@ class SquareTile(StoredTile):
         square = self.config.square
         (*rows, down), across = traversal.place(thread)
         turn, places = self._columns(rows, down, across)
+        is_shared = shares_words(self.source, traversal)
         put_along = (*rows_of(self.source, self.target), self.source.side.run[-1])
         groups = []
         for conditions, steps in traversal.grouped():
@@ -53,7 +60,9 @@ class SquareTile(StoredTile):
 
             def load(steps: Sequence[Sequence[int]] = steps) -> tuple[Any, ...]:
                 return tuple(
-                    word for step in steps for word in self._square(rows, down, across, step, x)
+                    word
+                    for step in steps
+                    for word in self._square(rows, down, across, step, x, is_shared=is_shared)
                 )
 
             def none(steps: Sequence[Sequence[int]] = steps) -> tuple[Any, ...]:
@@ -64,8 +73,16 @@ class SquareTile(StoredTile):
             values = load() if is_in is None else lg.cond(is_in, load, none)
             groups.append((is_in, steps, values))
         for is_in, steps, values in groups:
+            # All lanes come, whatever they have loaded.
+            behind = [of_next_lane(word) for word in values] if is_shared else []
 
-            def put(steps: Sequence[Sequence[int]] = steps, values: Any = values) -> None:
+            def put(
+                steps: Sequence[Sequence[int]] = steps,
+                values: Any = values,
+                behind: Sequence[Any] = behind,
+            ) -> None:
+                if is_shared:
+                    values = self._in_rows(rows, down, steps, values, behind)
                 for n, step in enumerate(steps):
                     columns = transposed(values[n * square : (n + 1) * square], turn)
                     far = sum(
@@ -90,7 +107,7 @@ class SquareTile(StoredTile):
             across: its first one along the input's.
         """
         square, modes = self.config.square, rows_of(self.source, self.target)
-        apart, most = WARP_THREADS // square, count_tiles(self.source.units, square)
+        apart, most = WARP_THREADS // square, squares_of(self.source)
         turns = OrderBy(Row(count_tiles(most, WARP_THREADS), square, apart))
         turn = turns.inv(across)[1]
         places = []
@@ -102,7 +119,14 @@ class SquareTile(StoredTile):
         return turn.to("i32"), places
 
     def _square(
-        self, rows: Sequence[Any], down: Any, across: Any, step: Sequence[int], x: Any
+        self,
+        rows: Sequence[Any],
+        down: Any,
+        across: Any,
+        step: Sequence[int],
+        x: Any,
+        *,
+        is_shared: bool,
     ) -> list[Any]:
         """Return the rows of a square of the input, a register each.
 
@@ -112,33 +136,70 @@ class SquareTile(StoredTile):
             across: its first one along the input's.
             step: how far the square is from that one.
             x: the input.
+            is_shared: whether a register is the word that the row begins in: the next one is what
+                the next lane returns.
         """
-        source, target, square = self.source, self.target, self.config.square
-        *others, low, right = step
-        index = {
-            k: row + n for k, row, n in zip(rows_of(source, target), rows, others, strict=True)
-        }
-        words, begins = source.total // square, self.source_begins
+        source, square = self.source, self.config.square
+        words = source.total // square
         found = []
-        for r in range(square):
-            along = (down + low) * square + r
-            if target.units % square:
-                along = minimum(along, target.units - 1)
-            place = self.in_modes(along)
-            start = source.start(begins, [(index | place)[k] for k in source.side.outer])
+        for start in self._starts(rows, down, step):
             first, phase = source.in_words().inv(start)
-            first = first + across + right
+            first = first + across + step[-1]
             if source.is_aligned:
                 word = x[first.below(words), :]
                 found.append(word if square == 1 else register(word))
                 continue
             # A number of its own: `minimum` would look for proofs in all that it is made of.
             first = first.to("i32" if words < 1 << 31 else "i64")
-            near, far = (
-                register(x[minimum(first + n, words - 1).below(words), :]) for n in range(2)
+            near, *far = (
+                register(x[minimum(first + n, words - 1).below(words), :])
+                for n in range(1 if is_shared else 2)
             )
-            found.append(shifted(near, far, (phase * (8 * self.config.unit_bytes)).to("i32")))
+            found.append(shifted(near, far[0], self._bits(phase)) if far else near)
         return found
+
+    def _in_rows(
+        self,
+        rows: Sequence[Any],
+        down: Any,
+        steps: Sequence[Sequence[int]],
+        near: Sequence[Any],
+        far: Sequence[Any],
+    ) -> list[Any]:
+        """Return the rows of squares, from the words that they begin and end in.
+
+        Args:
+            rows: the thread's first index along each mode that is in neither side's rows.
+            down: its first square along the output's row.
+            steps: how far the squares are from that one.
+            near: the words that the rows begin in.
+            far: the next ones.
+        """
+        starts = (start for step in steps for start in self._starts(rows, down, step))
+        words = self.source.in_words()
+        return [
+            shifted(one, other, self._bits(words.inv(start)[1]))
+            for one, other, start in zip(near, far, starts, strict=True)
+        ]
+
+    def _starts(self, rows: Sequence[Any], down: Any, step: Sequence[int]) -> Iterator[Any]:
+        """Yield where the rows of a square begin in the input; arguments as of `_square`."""
+        source, target, square = self.source, self.target, self.config.square
+        *others, low, _ = step
+        index = {
+            k: row + n for k, row, n in zip(rows_of(source, target), rows, others, strict=True)
+        }
+        begins = self.source_begins
+        for r in range(square):
+            along = (down + low) * square + r
+            if target.units % square:
+                along = minimum(along, target.units - 1)
+            place = self.in_modes(along)
+            yield source.start(begins, [(index | place)[k] for k in source.side.outer])
+
+    def _bits(self, phase: Any) -> Any:
+        """Return the bits of so many units, i32."""
+        return (phase * (8 * self.config.unit_bytes)).to("i32")
 
     def words_at(self, rows: Sequence[Any], first: Any, buffer: Any) -> Callable[..., Any]:
         """Return what takes a word of a row of the output, from two words of shared memory."""
@@ -160,8 +221,8 @@ class SquareTile(StoredTile):
             if apart is None:
                 return near
             end = words[(taken + apart).below(limit), :]
-            bits = (phase * (8 * self.config.unit_bytes)).to("i32")
-            return elements([shifted(register(near), register(end), bits)], buffer.dtype)
+            word = shifted(register(near), register(end), self._bits(phase))
+            return elements([word], buffer.dtype)
 
         return at
 
