@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from math import prod
 from typing import Any
@@ -11,10 +11,11 @@ from lego_mlir.algebra import OrderBy, Row
 from lego_mlir.hardware.limits import BANK_BYTES, BANK_LINE_BYTES, WARP_THREADS
 from lego_mlir.kernels.permute.accesses import (
     OF_COPIES,
+    OF_RUNS,
     OF_TILES,
     OF_WORDS,
     Accesses,
-    Prices,
+    KindPrices,
     ctas_at_a_time,
 )
 from lego_mlir.kernels.permute.by_words.config import (
@@ -91,12 +92,15 @@ def count_words(
         wavefronts,
         steps=prod(reading.counts) * config.word + prod(writing.counts),
         ctas=resident(problem, config, unit_bytes),
+        threads=config.threads,
         prices=OF_WORDS,
         stored=stored,
     )
     instructions += found.special * stores * _CUT
     instructions *= found.requests / requests
-    return replace(found, instructions=instructions)
+    unaligned = (not source.is_aligned) + (not target.is_aligned)
+    placed = 0 if source.is_aligned else prod(reading.counts) * config.word
+    return replace(found, instructions=instructions, unaligned=unaligned, placed=placed)
 
 
 def count_roughly(
@@ -105,7 +109,7 @@ def count_roughly(
     sector: int,
     threads: Any,
     unit_bytes: int,
-    prices: Mapping[int, Prices],
+    prices: KindPrices,
     joined: int = 1,
 ) -> Accesses:
     """Return what permutations by words or squares move, and how long CTAs take, no accesses.
@@ -116,13 +120,15 @@ def count_roughly(
         sector: as of `WordConfig`.
         threads: of a CTA with each tile.
         unit_bytes: bytes of a unit.
-        prices: of this kind of kernel, by the bytes of a unit.
+        prices: of this kind of kernel.
         joined: as of `SquareConfig`.
     """
     found = Tiles.of(problem, tiles, 1, unit_bytes, sector, joined)
     units = found.units / threads
     ctas = ctas_at_a_time(threads, units * unit_bytes, found.units * unit_bytes)
-    return found.accesses(0, 0, steps=units, ctas=ctas, prices=prices, request=float("inf"))
+    return found.accesses(
+        0, 0, steps=units, ctas=ctas, threads=threads, prices=prices, request=float("inf")
+    )
 
 
 def count_tiles_of_two_modes(
@@ -140,7 +146,7 @@ def count_tiles_of_two_modes(
     put = max(1.0, config.thread_rows * element_bytes / BANK_BYTES) / config.thread_rows
     taken = max(1.0, config.store_width * element_bytes / BANK_BYTES) / config.store_width
     of_thread = prod(tile) // config.threads
-    return tiles.accesses(
+    found = tiles.accesses(
         loads + stores,
         elements * (across * put + down * taken),
         steps=of_thread // config.load_width + config.stores,
@@ -149,10 +155,14 @@ def count_tiles_of_two_modes(
             of_thread * element_bytes,
             prod(tile) * element_bytes,
         ),
+        threads=config.threads,
         apart=count_tiles(problem.written.size, config.down),
         prices=OF_TILES,
         request=WARP_THREADS * config.store_width * element_bytes,
     )
+    unaligned = (config.load_width == 1) + (config.store_width == 1)
+    placed = config.thread_blocks if config.load_width == 1 else 0
+    return replace(found, unaligned=unaligned, placed=placed)
 
 
 def count_copy(problem: PermuteProblem, config: CopyConfig, element_bytes: int) -> Accesses:
@@ -170,6 +180,7 @@ def count_copy(problem: PermuteProblem, config: CopyConfig, element_bytes: int) 
         0.0,
         steps=2,
         ctas=ctas,
+        threads=threads,
         apart=1,
         prices=OF_COPIES,
         request=WARP_THREADS * config.width * element_bytes,
@@ -213,17 +224,19 @@ def count_runs(problem: PermuteProblem, config: RunConfig, unit_bytes: int) -> A
     requests = [_requests_of_walk(walk, most) for walk in (reading, writing)]
     wavefronts = requests[0] * word * put_each + requests[1] * max(1, unit_bytes // BANK_BYTES)
     own = [walk.steps(most) for walk in (reading, writing)]
+    of_warps = warps_of(max(walk.threads(most) for walk in (reading, writing)))
     tiles = Tiles.of(problem, config.tile, config.unit, unit_bytes)
     return tiles.accesses(
         sum(requests),
         wavefronts,
         steps=own[0] * word + own[1],
         ctas=ctas_at_a_time(
-            warps_of(max(walk.threads(most) for walk in (reading, writing))),
+            of_warps,
             own[0] * max(BANK_BYTES, unit_bytes),
             (config.units // period) * (period + more) * unit_bytes,
         ),
-        prices=OF_TILES,
+        threads=of_warps,
+        prices=OF_RUNS,
         request=WARP_THREADS * config.store_word * unit_bytes,
     )
 

@@ -9,7 +9,8 @@
   as many as there are threads, registers and shared memory for.
 
 The time is near to the longest of them, longer where some multiprocessors have a tile more than
-others, and a large part of a CTA's time more.
+others, and a large part of a CTA's time more. Small tensors have prices of their own, by which most
+of a CTA's time is added (`small_costs`).
 """
 
 from __future__ import annotations
@@ -28,6 +29,17 @@ from lego_mlir.hardware.limits import (
     RESERVED_SHARED_BYTES,
     SM_REGISTERS,
     WARP_THREADS,
+)
+from lego_mlir.kernels.permute.small_costs import (
+    LEAST_BYTES,
+    SMALL_BYTES,
+    SMALL_GATHERS,
+    SMALL_RUNS,
+    SMALL_SQUARES,
+    SMALL_TILES,
+    SMALL_WORDS,
+    SmallPrices,
+    small_cycles,
 )
 
 _Price = TypeVar("_Price")
@@ -75,30 +87,59 @@ class Prices:
     idle: float
 
 
-OF_TILES = {
-    1: Prices(0.289, 0.581, 0.301, 0.3, 1190.0, 17.6, 0.1, 4.41, 0.0, 2.07, 0.109),
-    2: Prices(0.287, 0.607, 0.3, 0.3, 1180.0, 17.6, 0.1, 4.43, 0.0, 2.1, 0.109),
-    4: Prices(0.291, 0.586, 0.3, 0.3, 1140.0, 17.7, 0.1, 4.89, 0.0, 1.9, 0.11),
-}
-OF_COPIES = {
-    1: Prices(0.289, 0.581, 0.301, 0.3, 1190.0, 17.6, 0.1, 4.41, 0.0, 4.0, 0.109),
-    2: Prices(0.287, 0.607, 0.3, 0.3, 1180.0, 17.6, 0.1, 4.43, 0.0, 4.0, 0.109),
-    4: Prices(0.291, 0.586, 0.3, 0.3, 1140.0, 17.7, 0.1, 4.89, 0.0, 4.0, 0.11),
-}
-OF_WORDS = {
-    1: Prices(0.165, 0.681, 0.247, 5.89, 1030.0, 82.2, 0.357, 3.27, 0.0, 4.07, 0.626),
-    2: Prices(0.161, 0.656, 0.244, 5.89, 890.0, 92.7, 0.363, 3.71, 0.0, 3.93, 0.681),
-    4: Prices(0.166, 0.66, 0.241, 5.89, 939.0, 96.9, 0.367, 3.51, 0.0, 4.06, 0.675),
-}
-OF_SQUARES = {
-    1: Prices(0.209, 1.08, 0.281, 0.307, 887.0, 132.0, 0.4, 0.578, 0.342, 2.45, 0.156),
-    2: Prices(0.196, 0.953, 0.284, 0.306, 895.0, 118.0, 0.394, 0.591, 0.385, 2.36, 0.154),
-    4: Prices(0.205, 0.888, 0.283, 0.307, 875.0, 112.0, 0.384, 0.588, 0.362, 2.51, 0.142),
-}
-OF_GATHERS = {
-    1: Prices(0.484, 0.907, 0.547, 3.11, 1400.0, 92.8, 0.581, 0.542, 0.474, 2.98, 1.0),
-    2: Prices(0.484, 0.907, 0.547, 3.11, 1400.0, 92.8, 0.581, 0.542, 0.474, 2.98, 1.0),
-}
+@dataclass(frozen=True, slots=True)
+class KindPrices:
+    """What the parts of a kind of kernel cost.
+
+    Attributes:
+        by_bytes: prices by the bytes of a unit.
+        small: prices where the tensor is small, whatever the bytes of a unit.
+    """
+
+    by_bytes: Mapping[int, Prices]
+    small: SmallPrices
+
+
+OF_TILES = KindPrices(
+    {
+        1: Prices(0.289, 0.581, 0.301, 0.3, 1190.0, 17.6, 0.1, 4.41, 0.0, 2.07, 0.109),
+        2: Prices(0.287, 0.607, 0.3, 0.3, 1180.0, 17.6, 0.1, 4.43, 0.0, 2.1, 0.109),
+        4: Prices(0.291, 0.586, 0.3, 0.3, 1140.0, 17.7, 0.1, 4.89, 0.0, 1.9, 0.11),
+    },
+    SMALL_TILES,
+)
+OF_RUNS = KindPrices(OF_TILES.by_bytes, SMALL_RUNS)
+OF_COPIES = KindPrices(
+    {
+        1: Prices(0.289, 0.581, 0.301, 0.3, 1190.0, 17.6, 0.1, 4.41, 0.0, 4.0, 0.109),
+        2: Prices(0.287, 0.607, 0.3, 0.3, 1180.0, 17.6, 0.1, 4.43, 0.0, 4.0, 0.109),
+        4: Prices(0.291, 0.586, 0.3, 0.3, 1140.0, 17.7, 0.1, 4.89, 0.0, 4.0, 0.11),
+    },
+    SMALL_TILES,
+)
+OF_WORDS = KindPrices(
+    {
+        1: Prices(0.165, 0.681, 0.247, 5.89, 1030.0, 82.2, 0.357, 3.27, 0.0, 4.07, 0.626),
+        2: Prices(0.161, 0.656, 0.244, 5.89, 890.0, 92.7, 0.363, 3.71, 0.0, 3.93, 0.681),
+        4: Prices(0.166, 0.66, 0.241, 5.89, 939.0, 96.9, 0.367, 3.51, 0.0, 4.06, 0.675),
+    },
+    SMALL_WORDS,
+)
+OF_SQUARES = KindPrices(
+    {
+        1: Prices(0.209, 1.08, 0.281, 0.307, 887.0, 132.0, 0.4, 0.578, 0.342, 2.45, 0.156),
+        2: Prices(0.196, 0.953, 0.284, 0.306, 895.0, 118.0, 0.394, 0.591, 0.385, 2.36, 0.154),
+        4: Prices(0.205, 0.888, 0.283, 0.307, 875.0, 112.0, 0.384, 0.588, 0.362, 2.51, 0.142),
+    },
+    SMALL_SQUARES,
+)
+OF_GATHERS = KindPrices(
+    {
+        1: Prices(0.484, 0.907, 0.547, 3.11, 1400.0, 92.8, 0.581, 0.542, 0.474, 2.98, 1.0),
+        2: Prices(0.484, 0.907, 0.547, 3.11, 1400.0, 92.8, 0.581, 0.542, 0.474, 2.98, 1.0),
+    },
+    SMALL_GATHERS,
+)
 """Of kernels by tiles of two modes and by runs; of copies, whose threads wait for their own loads
 only; by words; by squares; and by gathers: each by the bytes of a unit; those of 4 hold for larger
 ones. Those of gathers are fitted to 546 kernels of 104 permutations (permute_gathers.jsonl), others
@@ -147,11 +188,16 @@ class Accesses:
         written_row: bytes of a tile that are side by side in the output.
         between: bytes that are loaded before the input's next line, where a row goes on.
         prices: what the parts cost.
+        small: what they cost where the tensor is small.
         lines: that requests for global memory touch; 0 if they are not counted.
+        threads: of a CTA.
+        moved_bytes: that are read and written.
         special: the part of the tiles whose CTAs find out what they store.
         part: of the time that is estimated otherwise.
         instructions: that are issued; 0 if they are not counted.
         shared: bytes of the sectors that two CTAs store parts of, for each byte that is stored.
+        unaligned: sides, of input and output, whose rows begin anywhere in a word.
+        placed: units that a thread finds places for one by one, as the input's rows begin anywhere.
     """
 
     element_bytes: float
@@ -168,11 +214,16 @@ class Accesses:
     written_row: Any
     between: Any
     prices: Prices
+    small: SmallPrices
+    threads: Any
+    moved_bytes: float
     special: Any = 0.0
     part: Any = 1.0
     lines: Any = 0.0
     instructions: Any = 0.0
     shared: Any = 0.0
+    unaligned: int = 0
+    placed: int = 0
 
     @property
     def access_cycles(self) -> Any:
@@ -233,6 +284,8 @@ class Accesses:
     @property
     def cycles(self) -> Any:
         """Cycles of a multiprocessor."""
+        if LEAST_BYTES < self.moved_bytes < SMALL_BYTES:
+            return small_cycles(self)
         parts = (
             self.access_cycles,
             self.memory_cycles,

@@ -6,7 +6,7 @@ mode, and what is returned has the other axes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from math import gcd
@@ -18,7 +18,7 @@ from lego_mlir.hardware.limits import (
     SECTOR_BYTES,
     WARP_THREADS,
 )
-from lego_mlir.kernels.permute.accesses import Accesses, Prices, prices_of
+from lego_mlir.kernels.permute.accesses import Accesses, KindPrices, prices_of
 from lego_mlir.kernels.permute.problem import PermuteProblem
 from lego_mlir.kernels.permute.runs import NEAR_BYTES, SHORT_BYTES, Side, steps_apart
 
@@ -285,7 +285,8 @@ class Tiles:
         *,
         steps: Any,
         ctas: Any,
-        prices: Mapping[int, Prices],
+        threads: Any,
+        prices: KindPrices,
         apart: Any = None,
         stored: float = 0.0,
         request: float = WARP_THREADS * BANK_BYTES,
@@ -297,7 +298,8 @@ class Tiles:
             wavefronts: of a tile.
             steps: of a thread.
             ctas: that a multiprocessor works on at a time.
-            prices: of this kind of kernel, by the bytes of a unit.
+            threads: of a CTA.
+            prices: of this kind of kernel.
             apart: tiles from one to where its input's run goes on, if it is not `self.apart`.
             stored: bytes of the sectors that stores of warps touch, for each byte that is stored;
                 0 if they are not counted.
@@ -332,7 +334,10 @@ class Tiles:
             self.source.units * self.unit_bytes,
             self.target.units * self.unit_bytes,
             (self.apart if apart is None else apart) * self.units * self.unit_bytes,
-            prices_of(prices, self.unit_bytes),
+            prices_of(prices.by_bytes, self.unit_bytes),
+            prices.small,
+            threads,
+            2.0 * float(self.sizes.prod()) * self.unit_bytes,
             self.special,
             shared=self._shared,
         )

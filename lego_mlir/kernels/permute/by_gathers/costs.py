@@ -70,6 +70,7 @@ def count_gathers(
         wavefronts,
         steps=len(reading.steps) + len(writing.steps) * registers + (ends > 0),
         ctas=resident(problem, config),
+        threads=config.threads,
         prices=OF_GATHERS,
         stored=stored,
     )
@@ -79,6 +80,7 @@ def count_gathers(
         stored=max(found.stored, stored),
         lines=lines / found.warps,
         instructions=instructions / found.warps,
+        unaligned=int(not target.is_aligned),
     )
 
 

@@ -98,6 +98,7 @@ def count_squares(
         wavefronts,
         steps=steps * config.square + len(writing.steps),
         ctas=resident(problem, config),
+        threads=config.threads,
         prices=OF_SQUARES,
         stored=stored,
     )
@@ -106,6 +107,8 @@ def count_squares(
         part=_part(source, reading, problem.moved_bytes(unit_bytes), found.stored),
         lines=lines / found.warps,
         instructions=instructions / found.warps,
+        unaligned=(not source.is_aligned) + (not target.is_aligned),
+        placed=0 if source.is_aligned else steps * config.square,
     )
 
 

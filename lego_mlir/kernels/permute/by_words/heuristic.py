@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache, partial
 from math import gcd, prod
@@ -17,7 +17,7 @@ from lego_mlir.hardware.limits import (
     WARP_THREADS,
 )
 from lego_mlir.kernels.permute.access_costs import count_roughly, count_words, put_wavefronts
-from lego_mlir.kernels.permute.accesses import OF_WORDS, Accesses, Prices
+from lego_mlir.kernels.permute.accesses import OF_WORDS, Accesses, KindPrices
 from lego_mlir.kernels.permute.by_words.config import (
     WordConfig,
     is_grouped,
@@ -190,7 +190,7 @@ def ranked_tiles(
     sector: int,
     unit_bytes: int,
     threads_of: Callable[[PermuteProblem, Sequence[tuple[int, ...]], int], Any],
-    prices: Mapping[int, Prices],
+    prices: KindPrices,
     joined: int = 1,
 ) -> list[tuple[int, ...]]:
     """Return tiles in the order of what they move and how long they take, the least first.
@@ -201,7 +201,7 @@ def ranked_tiles(
         sector: as of the config.
         unit_bytes: bytes of a unit.
         threads_of: returns the threads of a CTA with each tile, of so many bytes a unit.
-        prices: of this kind of kernel, by the bytes of a unit.
+        prices: of this kind of kernel.
         joined: as of `SquareConfig`.
     """
     found = list(tiles)
