@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Generic, TypeVar
 
-from lego_mlir.kernels.permute.accesses import Accesses
+from lego_mlir.kernels.permute.costs.accesses import Accesses
 
 Tile = tuple[int, ...]
 Config = TypeVar("Config")

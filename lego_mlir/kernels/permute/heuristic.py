@@ -12,12 +12,6 @@ from dataclasses import dataclass, replace
 from math import prod
 from typing import TypeAlias
 
-from lego_mlir.kernels.permute.access_costs import (
-    count_copy,
-    count_runs,
-    count_tiles_of_two_modes,
-)
-from lego_mlir.kernels.permute.accesses import Accesses, prices_of
 from lego_mlir.kernels.permute.by_gathers.config import GatherConfig
 from lego_mlir.kernels.permute.by_gathers.heuristic import gather_candidates, rank_gathers
 from lego_mlir.kernels.permute.by_squares.config import SquareConfig
@@ -30,6 +24,12 @@ from lego_mlir.kernels.permute.by_words.config import WordConfig
 from lego_mlir.kernels.permute.by_words.heuristic import rank_words, word_candidates
 from lego_mlir.kernels.permute.candidates import cheapest
 from lego_mlir.kernels.permute.config import CopyConfig, TileConfig
+from lego_mlir.kernels.permute.costs.accesses import Accesses, prices_of
+from lego_mlir.kernels.permute.costs.counts import (
+    count_copy,
+    count_runs,
+    count_tiles_of_two_modes,
+)
 from lego_mlir.kernels.permute.problem import PermuteProblem, count_tiles
 from lego_mlir.kernels.permute.run_heuristic import choose_runs
 from lego_mlir.kernels.permute.runs import RunConfig

@@ -10,9 +10,9 @@ from math import prod
 from typing import Any
 
 from lego_mlir.hardware.limits import BANK_BYTES, HALF_LINE_BYTES, SECTOR_BYTES
+from lego_mlir.kernels.permute.costs.tiles import TileRows
 from lego_mlir.kernels.permute.problem import PermuteProblem
 from lego_mlir.kernels.permute.runs import RunConfig
-from lego_mlir.kernels.permute.tiles import TileRows
 
 _RUN_BYTES = 8192
 """Runs are not looked at that are longer: they move little more than their own bytes."""

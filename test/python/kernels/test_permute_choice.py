@@ -12,11 +12,11 @@ from lego_mlir.kernels.permute.by_squares.heuristic import square_candidates
 from lego_mlir.kernels.permute.by_words.heuristic import word_candidates
 from lego_mlir.kernels.permute.candidates import cheapest, ranked
 from lego_mlir.kernels.permute.config import TileConfig
+from lego_mlir.kernels.permute.costs.tiles import TileRows, Tiles
 from lego_mlir.kernels.permute.heuristic import choose_config
 from lego_mlir.kernels.permute.heuristic import ranked as configs_to_time
 from lego_mlir.kernels.permute.problem import PermuteProblem, find_problem
 from lego_mlir.kernels.permute.runs import Side, raster_order
-from lego_mlir.kernels.permute.tiles import TileRows, Tiles
 
 
 def random_problem(seed: int) -> PermuteProblem:

@@ -18,11 +18,11 @@ from lego_mlir.diagnostics import LegoError
 from lego_mlir.frontend import Kernel, TensorType
 from lego_mlir.hardware.limits import SECTOR_BYTES
 from lego_mlir.kernels import permute, transpose
-from lego_mlir.kernels.permute.access_costs import count_runs, count_words
 from lego_mlir.kernels.permute.by_words.config import WordConfig, sides_of
 from lego_mlir.kernels.permute.by_words.heuristic import configs_of
 from lego_mlir.kernels.permute.by_words.kernel import word_permutation
 from lego_mlir.kernels.permute.by_words.traversal import traverse
+from lego_mlir.kernels.permute.costs.counts import count_runs, count_words
 from lego_mlir.kernels.permute.heuristic import by_squares, by_words, candidates, choose_config
 from lego_mlir.kernels.permute.problem import PermuteProblem, find_problem
 from lego_mlir.kernels.permute.runs import RunConfig

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import gcd
 
-from lego_mlir.kernels.permute.accesses import resident_ctas
 from lego_mlir.kernels.permute.by_words.row_side import RowSide
 from lego_mlir.kernels.permute.by_words.traversal import Traversal
+from lego_mlir.kernels.permute.costs.accesses import resident_ctas
 from lego_mlir.kernels.permute.problem import PermuteProblem
 from lego_mlir.kernels.permute.runs import Side
 

@@ -7,16 +7,16 @@ from dataclasses import replace
 
 from lego_mlir.algebra import OrderBy, Row
 from lego_mlir.hardware.limits import BANK_BYTES, BANK_LINE_BYTES, WARP_THREADS
-from lego_mlir.kernels.permute.accesses import OF_GATHERS, Accesses
 from lego_mlir.kernels.permute.by_gathers.config import GatherConfig, resident, walks_of
 from lego_mlir.kernels.permute.by_words.stored_sectors import (
     least_stored_sectors,
     stored_sectors,
 )
 from lego_mlir.kernels.permute.by_words.traversal import Traversal
+from lego_mlir.kernels.permute.costs.accesses import OF_GATHERS, Accesses
+from lego_mlir.kernels.permute.costs.tiles import tiles_of
 from lego_mlir.kernels.permute.problem import PermuteProblem
 from lego_mlir.kernels.permute.runs import Side
-from lego_mlir.kernels.permute.tiles import tiles_of
 
 _ONCE, _COPIED, _DIGIT, _GATHERED, _ENDS = 40.0, 5.0, 8.0, 3.0, 16.0
 """Instructions: of a warp for each way over rows; for a chunk; for each unit of a thread's first

@@ -16,11 +16,11 @@ from lego_mlir.hardware.limits import (
     SECTOR_BYTES,
     WARP_THREADS,
 )
-from lego_mlir.kernels.permute.accesses import OF_GATHERS, Accesses
 from lego_mlir.kernels.permute.by_gathers.config import GatherConfig, pitches_of, sides_of, walks_of
 from lego_mlir.kernels.permute.by_gathers.costs import count_gathers, take_wavefronts
 from lego_mlir.kernels.permute.by_words.heuristic import ranked_tiles, to_sectors
 from lego_mlir.kernels.permute.candidates import Candidate, of_tiles, ranked
+from lego_mlir.kernels.permute.costs.accesses import OF_GATHERS, Accesses
 from lego_mlir.kernels.permute.problem import PermuteProblem
 from lego_mlir.kernels.permute.run_heuristic import tiles_of_runs
 

@@ -8,9 +8,9 @@ from functools import lru_cache
 from itertools import product
 
 from lego_mlir.hardware.limits import BANK_BYTES, WARP_THREADS
-from lego_mlir.kernels.permute.accesses import resident_ctas
 from lego_mlir.kernels.permute.by_words.row_side import RowSide
 from lego_mlir.kernels.permute.by_words.traversal import Traversal, traverse
+from lego_mlir.kernels.permute.costs.accesses import resident_ctas
 from lego_mlir.kernels.permute.problem import PermuteProblem, count_tiles
 from lego_mlir.kernels.permute.runs import Side
 

@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import Any
 
 from lego_mlir.hardware.limits import BANK_BYTES, BANK_LINE_BYTES, WARP_THREADS
-from lego_mlir.kernels.permute.accesses import OF_SQUARES, Accesses
 from lego_mlir.kernels.permute.by_squares.config import (
     SquareConfig,
     pitches_of,
@@ -24,9 +23,10 @@ from lego_mlir.kernels.permute.by_words.stored_sectors import (
     stored_sectors,
 )
 from lego_mlir.kernels.permute.by_words.traversal import Traversal
+from lego_mlir.kernels.permute.costs.accesses import OF_SQUARES, Accesses
+from lego_mlir.kernels.permute.costs.tiles import tiles_of
 from lego_mlir.kernels.permute.problem import PermuteProblem
 from lego_mlir.kernels.permute.runs import Side
-from lego_mlir.kernels.permute.tiles import tiles_of
 
 _ONCE, _LOADED, _DIGIT, _SHIFTED, _CUT, _GROUPED, _ENDS = 20.0, 4.8, 2.1, 9.6, 1.1, 6.0, 12.0
 """Instructions, fitted to what the simulator counts: of a warp for each way over rows; for a load;

@@ -15,7 +15,6 @@ from lego_mlir.hardware.limits import (
     SECTOR_BYTES,
     WARP_THREADS,
 )
-from lego_mlir.kernels.permute.accesses import OF_SQUARES, Accesses
 from lego_mlir.kernels.permute.by_squares.config import (
     SquareConfig,
     lanes_of,
@@ -34,6 +33,7 @@ from lego_mlir.kernels.permute.by_words.heuristic import (
 )
 from lego_mlir.kernels.permute.by_words.row_side import RowSide
 from lego_mlir.kernels.permute.candidates import Candidate, of_tiles, ranked
+from lego_mlir.kernels.permute.costs.accesses import OF_SQUARES, Accesses
 from lego_mlir.kernels.permute.problem import PermuteProblem, count_tiles
 from lego_mlir.kernels.permute.run_heuristic import tiles_of_runs
 from lego_mlir.kernels.permute.runs import Side

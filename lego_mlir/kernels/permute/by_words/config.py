@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from lego_mlir.hardware.limits import BANK_BYTES
-from lego_mlir.kernels.permute.accesses import resident_ctas
 from lego_mlir.kernels.permute.by_words.row_side import RowSide
 from lego_mlir.kernels.permute.by_words.tiled_mode import TiledMode
 from lego_mlir.kernels.permute.by_words.traversal import Traversal
+from lego_mlir.kernels.permute.costs.accesses import resident_ctas
 from lego_mlir.kernels.permute.problem import PermuteProblem
 from lego_mlir.kernels.permute.runs import Side
 

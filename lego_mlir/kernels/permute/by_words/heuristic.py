@@ -16,8 +16,6 @@ from lego_mlir.hardware.limits import (
     SECTOR_BYTES,
     WARP_THREADS,
 )
-from lego_mlir.kernels.permute.access_costs import count_roughly, count_words, put_wavefronts
-from lego_mlir.kernels.permute.accesses import OF_WORDS, Accesses, KindPrices
 from lego_mlir.kernels.permute.by_words.config import (
     WordConfig,
     is_grouped,
@@ -25,6 +23,8 @@ from lego_mlir.kernels.permute.by_words.config import (
     sides_of,
 )
 from lego_mlir.kernels.permute.candidates import Candidate, ranked
+from lego_mlir.kernels.permute.costs.accesses import OF_WORDS, Accesses, KindPrices
+from lego_mlir.kernels.permute.costs.counts import count_roughly, count_words, put_wavefronts
 from lego_mlir.kernels.permute.problem import PermuteProblem
 from lego_mlir.kernels.permute.run_heuristic import tiles_of_runs
 from lego_mlir.kernels.permute.runs import Side, steps_apart

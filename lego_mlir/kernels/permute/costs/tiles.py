@@ -18,7 +18,7 @@ from lego_mlir.hardware.limits import (
     SECTOR_BYTES,
     WARP_THREADS,
 )
-from lego_mlir.kernels.permute.accesses import Accesses, KindPrices, prices_of
+from lego_mlir.kernels.permute.costs.accesses import Accesses, KindPrices, prices_of
 from lego_mlir.kernels.permute.problem import PermuteProblem
 from lego_mlir.kernels.permute.runs import NEAR_BYTES, SHORT_BYTES, Side, steps_apart
 

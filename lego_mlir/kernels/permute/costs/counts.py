@@ -9,15 +9,6 @@ from typing import Any
 
 from lego_mlir.algebra import OrderBy, Row
 from lego_mlir.hardware.limits import BANK_BYTES, BANK_LINE_BYTES, WARP_THREADS
-from lego_mlir.kernels.permute.accesses import (
-    OF_COPIES,
-    OF_RUNS,
-    OF_TILES,
-    OF_WORDS,
-    Accesses,
-    KindPrices,
-    ctas_at_a_time,
-)
 from lego_mlir.kernels.permute.by_words.config import (
     WordConfig,
     reading_of,
@@ -30,9 +21,18 @@ from lego_mlir.kernels.permute.by_words.stored_sectors import (
     stored_sectors,
 )
 from lego_mlir.kernels.permute.config import CopyConfig, TileConfig
+from lego_mlir.kernels.permute.costs.accesses import (
+    OF_COPIES,
+    OF_RUNS,
+    OF_TILES,
+    OF_WORDS,
+    Accesses,
+    KindPrices,
+    ctas_at_a_time,
+)
+from lego_mlir.kernels.permute.costs.tiles import Tiles, tiles_of
 from lego_mlir.kernels.permute.problem import Mode, PermuteProblem, count_tiles
 from lego_mlir.kernels.permute.runs import RunConfig, Side, find_padding, warps_of
-from lego_mlir.kernels.permute.tiles import Tiles, tiles_of
 from lego_mlir.kernels.permute.walks import Walk
 
 _ONCE, _UNIT, _DIGIT, _STORED, _CUT, _GROUPED, _ENDS = 25.0, 4.5, 0.5, 2.2, 9.0, 6.0, 140.0

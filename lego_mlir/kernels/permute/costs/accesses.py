@@ -10,7 +10,7 @@
 
 The time is near to the longest of them, longer where some multiprocessors have a tile more than
 others, and a large part of a CTA's time more. Small tensors have prices of their own, by which most
-of a CTA's time is added (`small_costs`).
+of a CTA's time is added (`small`).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from lego_mlir.hardware.limits import (
     SM_REGISTERS,
     WARP_THREADS,
 )
-from lego_mlir.kernels.permute.small_costs import (
+from lego_mlir.kernels.permute.costs.small import (
     LEAST_BYTES,
     SMALL_BYTES,
     SMALL_GATHERS,

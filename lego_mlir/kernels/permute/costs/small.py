@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from lego_mlir.hardware.limits import HOPPER_SMS, WARP_THREADS
 
 if TYPE_CHECKING:
-    from lego_mlir.kernels.permute.accesses import Accesses
+    from lego_mlir.kernels.permute.costs.accesses import Accesses
 
 LEAST_BYTES, SMALL_BYTES = 1 << 20, 16e6
 """Bytes that are read and written, between which these prices choose better than those of larger

@@ -1,0 +1,1 @@
+"""What a permutation costs, before it is built: what it accesses, and how long that takes."""
