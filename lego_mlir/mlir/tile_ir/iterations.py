@@ -23,6 +23,14 @@ LESS = (2, 6)
 """The predicates of arith.cmpi that compare whether one number is below another: slt, ult."""
 
 
+def first_of(value: Any) -> Any | None:
+    """Return the first value of a loop's variable; `None` for any other value."""
+    if not isinstance(value, ir.BlockArgument) or value.arg_number > 0:
+        return None
+    around = value.owner.owner.operation
+    return around.operands[0] if around.name == LOOP else None
+
+
 def runs_at_least(loop: Any, count: Any) -> bool:
     """Return whether a loop is known to have so many iterations, a number or an index."""
     reader = IndexReader()

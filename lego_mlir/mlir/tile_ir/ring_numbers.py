@@ -40,6 +40,7 @@ from lego_mlir.mlir.tile_ir.iterations import (
     BRANCH,
     LOOP,
     compared,
+    first_of,
     is_guarded_by,
     open_conditions,
     runs_at_least,
@@ -78,6 +79,21 @@ class RingNumbers:
     def number(self, op: Any) -> Int:
         """Return the number of the tile of an operation on a ring."""
         return self._scalars(op.operands[1])
+
+    def least(self, number: Int) -> int | None:
+        """Return the least that a number is; `None` if it is not known.
+
+        It is known of a sum of variables of loops that begin with known numbers.
+        """
+        constant, terms = polynomial.parts(number)
+        for mono, coefficient in terms.items():
+            ((atom, power), *others) = mono
+            first = first_of(self._scalars.values.get(atom)) if isinstance(atom, Sym) else None
+            begin = None if first is None else self._scalars(first)
+            if others or power > 1 or coefficient < 0 or not isinstance(begin, int):
+                return None
+            constant += coefficient * begin
+        return constant
 
     def walk(self, block: Any, begin: State) -> None:
         """Walk over a block.
@@ -218,7 +234,7 @@ class RingNumbers:
                     f"tile {state.get(kind, 0)!s} is next",
                     "a loop goes on where what is before it ends",
                 )
-        after = self._block(block, begin)
+        after = self._block(block, {**state, **begin})
         yielded = dict(zip(arguments, map(self._scalars, end.operands), strict=True))
         step = {variable: construct.add(variable, stride), **yielded}
         for kind, number in begin.items():

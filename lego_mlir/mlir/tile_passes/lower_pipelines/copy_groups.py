@@ -149,11 +149,12 @@ class CopyGroups:
             if kind not in state:
                 continue
             ahead = distance(state[kind], numbers.number(wait))
-            leads = [distance(numbers.before[op][kind], numbers.number(op)) for op in commits]
-            known = [lead for lead in leads if isinstance(lead, int)]
-            if not isinstance(ahead, int) or len(known) < len(leads):
+            committed = ((numbers.before[op].get(kind, 0), op) for op in commits)
+            behind = [numbers.least(distance(numbers.number(op), n)) for n, op in committed]
+            known = [distance for distance in behind if distance is not None]
+            if not isinstance(ahead, int) or len(known) < len(behind):
                 return 0
-            total += max(0, ahead - max(known) - int(other == ring))
+            total += max(0, ahead + min(known) - int(other == ring))
         return total
 
     def _last_ring(self, ring: Any, in_groups: set[Any]) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -92,6 +93,13 @@ def test_gradients_of_norms_hold_the_longest_rows(make: Any, columns: int) -> No
     kernel = make(ROWS, columns, "f32")
     assert len(kernel.calls) == 2
     check(kernel)
+
+
+def test_rings_that_loops_fill_one_after_the_other_wait_for_the_tiles_that_are_next() -> None:
+    """Copies of one input are further ahead than those of another, so two loops begin them."""
+    ptx = rmsnorm_backward(ROWS, 200000, "f32").compilation(SM_90A).ptx
+    waits = re.findall(r"cp\.async\.wait_group\s+(\d+)", ptx)
+    assert min(map(int, waits)) >= 12
 
 
 @pytest.mark.parametrize("dtype", ["bf16", "f32"])
