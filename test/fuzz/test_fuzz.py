@@ -24,13 +24,13 @@ def fuzz(kind: str, *arguments: str) -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize(
     ("kind", "count"),
     [
-        ("layouts", 3000),
-        ("modules", 300),
-        ("tiles", 40),
-        ("placed_tiles", 150),
-        ("bundles", 300),
-        ("arrays", 2000),
-        ("templates", 500),
+        ("layouts", 2000),
+        ("modules", 200),
+        ("tiles", 25),
+        ("placed_tiles", 100),
+        ("bundles", 200),
+        ("arrays", 1000),
+        ("templates", 300),
     ],
 )
 def test_no_input_fails(kind: str, count: int) -> None:
