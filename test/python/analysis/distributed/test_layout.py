@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import product
 from math import prod
@@ -127,19 +128,18 @@ def test_powers_of_two_agree_with_linear_layouts(layout: DistributedLayout) -> N
 
 @given(any_layouts())
 def test_contiguous_elements_are_all_in_each_thread(layout: DistributedLayout) -> None:
+    def of_threads(coordinates: Sequence[Any]) -> Any:
+        """Return how many different elements the registers of each thread have."""
+        ids = np.ravel_multi_index(tuple(coordinates), layout.shape).reshape(-1, layout.registers)
+        return 1 + np.count_nonzero(np.diff(np.sort(ids), axis=1), axis=1)
+
     coordinates, _ = layout.apply(*grid(layout))
+    elements = of_threads(coordinates)
     for dim, x in enumerate(coordinates):
-        others = [c for k, c in enumerate(coordinates) if k != dim]
         best = 1
         for n in (n for n in range(1, layout.shape[dim] + 1) if layout.shape[dim] % n == 0):
-            ids = np.ravel_multi_index(coordinates, layout.shape)
-            thread = ids.reshape(-1, layout.registers)
-            rest = np.stack([x // n, *others]).reshape(layout.rank, -1, layout.registers)
-            groups = [
-                len({*map(tuple, r.T.tolist())}) * n == len(set(i.tolist()))
-                for i, r in zip(thread, rest.transpose(1, 0, 2), strict=True)
-            ]
-            best = max(best, n) if all(groups) else best
+            groups = of_threads([*coordinates[:dim], x // n, *coordinates[dim + 1 :]])
+            best = max(best, n) if (groups * n == elements).all() else best
         # The factors may be of a coarser radix than the widest vector, never wider.
         assert best % layout.contiguous(dim) == 0
 
