@@ -7,9 +7,10 @@ from typing import Any
 from lego_mlir import frontend as lg
 from lego_mlir.algebra import OrderBy, Row
 from lego_mlir.frontend import Kernel, kernel
+from lego_mlir.kernels.attention.pages import page_number
 from lego_mlir.kernels.attention.problem import AttentionProblem
-from lego_mlir.kernels.attention.signatures import page_number, with_names
 from lego_mlir.kernels.attention.tensors import MOST_TOKENS, TensorLayouts
+from lego_mlir.kernels.functions import with_names
 
 _WARPS = 4
 

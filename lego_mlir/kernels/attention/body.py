@@ -23,11 +23,12 @@ from lego_mlir import frontend as lg
 from lego_mlir.algebra import Layout, OrderBy, Row
 from lego_mlir.index import maximum, minimum
 from lego_mlir.kernels.attention.config import AttentionConfig
-from lego_mlir.kernels.attention.problem import AttentionProblem, names_of
+from lego_mlir.kernels.attention.pages import page_number
+from lego_mlir.kernels.attention.problem import AttentionProblem
 from lego_mlir.kernels.attention.scales import Scales, TileScale
-from lego_mlir.kernels.attention.signatures import page_number
 from lego_mlir.kernels.attention.tensors import Storage, TensorLayouts
 from lego_mlir.kernels.attention.work import Blocks, Span, Work
+from lego_mlir.kernels.functions import names_of
 
 Tensors = Mapping[str, Any]
 

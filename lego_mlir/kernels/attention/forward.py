@@ -35,11 +35,10 @@ from lego_mlir.kernels.attention.problem import (
     Cache,
     Order,
     Score,
-    names_of,
 )
-from lego_mlir.kernels.attention.signatures import with_names
 from lego_mlir.kernels.attention.splits import combination
 from lego_mlir.kernels.attention.tensors import DESCALES, TensorLayouts
+from lego_mlir.kernels.functions import names_of, with_names
 from lego_mlir.kernels.public import public
 
 _ARGUMENTS = (

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from inspect import signature
 from typing import Any, Literal, TypeAlias
 
 from lego_mlir.diagnostics import LegoError
@@ -12,6 +11,7 @@ from lego_mlir.frontend import ScalarType, TensorType
 from lego_mlir.hardware.limits import MAX_ACCESS_BYTES
 from lego_mlir.index import Expr, Int
 from lego_mlir.kernels.attention.masks import Mask
+from lego_mlir.kernels.functions import names_of
 
 Score: TypeAlias = Callable[..., Any]
 """A function that names what it takes of `score`, `batch`, `head`, `i`, `j` and the arguments."""
@@ -266,8 +266,3 @@ class AttentionProblem:
     def has_known_sizes(self) -> bool:
         """Whether batch, queries and keys are numbers."""
         return all(isinstance(n, int) for n in (self.batch, self.queries, self.keys))
-
-
-def names_of(function: Callable[..., Any]) -> tuple[str, ...]:
-    """Return the names of the values that a function takes."""
-    return tuple(signature(function).parameters)

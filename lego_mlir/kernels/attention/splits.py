@@ -17,8 +17,8 @@ from lego_mlir.frontend import Kernel, kernel
 from lego_mlir.index import Int, bounds, maximum, minimum
 from lego_mlir.kernels.attention.config import AttentionConfig
 from lego_mlir.kernels.attention.problem import AttentionProblem
-from lego_mlir.kernels.attention.signatures import with_names
 from lego_mlir.kernels.attention.tensors import MOST_TOKENS, TensorLayouts
+from lego_mlir.kernels.functions import with_names
 
 _WARPS, _ELEMENTS, _SPLITS = 4, 8192, 32
 """Warps of a CTA, the elements of splits that it loads at once, and of how many at most."""

@@ -35,6 +35,7 @@ from lego_mlir.frontend import (
     sequence,
 )
 from lego_mlir.hardware.limits import HOPPER_SMS
+from lego_mlir.kernels.functions import Function, taking
 from lego_mlir.kernels.public import public
 from lego_mlir.kernels.rows.bodies.persistent import (
     PARTIAL_COLUMNS,
@@ -58,7 +59,6 @@ from lego_mlir.kernels.rows.bodies.shifted import (
     type_of_copies,
 )
 from lego_mlir.kernels.rows.config import RowsConfig, check_config
-from lego_mlir.kernels.rows.functions import Function, taking
 from lego_mlir.kernels.rows.heuristics.choice import choose, dependent_ctas
 from lego_mlir.kernels.rows.heuristics.column_sums import choose_for_columns, count_ctas
 from lego_mlir.kernels.rows.lengths import RowLengths, bounds_of, multiples_of, of_any_length

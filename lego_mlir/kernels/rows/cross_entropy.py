@@ -17,12 +17,12 @@ from lego_mlir.frontend import (
     kernel,
     sequence,
 )
+from lego_mlir.kernels.functions import taking
 from lego_mlir.kernels.public import check_types, public
 from lego_mlir.kernels.rows.bodies.statistics import as_number
 from lego_mlir.kernels.rows.builder import RowsKernel
 from lego_mlir.kernels.rows.builder import rows as rows_kernel
 from lego_mlir.kernels.rows.config import RowsConfig
-from lego_mlir.kernels.rows.functions import taking
 from lego_mlir.kernels.rows.problem import Argument, Stat, typed
 from lego_mlir.kernels.rows.softmax import exponentials
 

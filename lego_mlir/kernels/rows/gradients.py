@@ -6,12 +6,12 @@ from typing import Any
 
 from lego_mlir import frontend as lg
 from lego_mlir.frontend.dtypes import bytes_of
+from lego_mlir.kernels.functions import Function, names_of, taking
 from lego_mlir.kernels.public import check_types, public
 from lego_mlir.kernels.rows.bodies.statistics import mean
 from lego_mlir.kernels.rows.builder import RowsKernel
 from lego_mlir.kernels.rows.builder import rows as rows_kernel
 from lego_mlir.kernels.rows.config import RowsConfig
-from lego_mlir.kernels.rows.functions import Function, names_of, taking
 from lego_mlir.kernels.rows.problem import Argument, Combination, Stat
 
 _FUSED_COLUMNS = 49152

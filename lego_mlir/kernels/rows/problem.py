@@ -13,7 +13,7 @@ from lego_mlir.frontend import ScalarType, Tensor, TensorType
 from lego_mlir.frontend.dtypes import bytes_of, check_dtype
 from lego_mlir.hardware.limits import MAX_ACCESS_BYTES
 from lego_mlir.index import Int
-from lego_mlir.kernels.rows.functions import Function, names_of, taking
+from lego_mlir.kernels.functions import Function, names_of, taking
 from lego_mlir.kernels.rows.lengths import RowLengths
 
 ELEMENT, COLUMN, ROW = "element", "column", "row"

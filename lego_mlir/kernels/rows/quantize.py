@@ -7,12 +7,12 @@ from typing import Any
 from lego_mlir import frontend as lg
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.index import maximum
+from lego_mlir.kernels.functions import taking
 from lego_mlir.kernels.public import check_types, public
 from lego_mlir.kernels.rows.bodies.statistics import mean
 from lego_mlir.kernels.rows.builder import RowsKernel
 from lego_mlir.kernels.rows.builder import rows as rows_kernel
 from lego_mlir.kernels.rows.config import RowsConfig
-from lego_mlir.kernels.rows.functions import taking
 from lego_mlir.kernels.rows.norms import loaded
 from lego_mlir.kernels.rows.problem import Argument, Stat
 

@@ -154,13 +154,13 @@ class _Builder:
         words, numbers = self._kinds[count]
         if (block, words) not in self._constants:
             self._constants[block, words] = _splat(words, 16), _splat(words, _UPPER_HALF)
-        places, upper = self._constants[block, words]
+        width, upper = self._constants[block, words]
         both = make("vector.bitcast", words, x)
         if keeps:
             each = [vector_element(both, k) for k in range(count)]
             same = [assembly(_SAME, "=r,r", [word], self._i32, has_effects=True) for word in each]
             both = make("vector.from_elements", words, *same)
-        low = make("arith.shli", words, both, places)
+        low = make("arith.shli", words, both, width)
         high = make("arith.andi", words, both, upper)
         halves = (make("arith.bitcast", numbers, half) for half in (low, high))
         return make("vector.interleave", kind, *halves)

@@ -53,7 +53,7 @@ def make_unsigned(operations: Iterable[Any]) -> list[Any]:
     for op in operations:
         is_ours = op.name in _UNSIGNED and not _is_count(op) and _are_not_negative(op, reader)
         (found if is_ours else left).append(op)
-    for op in found:  # the reader would not know what takes their places
+    for op in found:  # the reader would not know the unsigned ones
         with ir.InsertionPoint(op), op.location:
             result = make(_UNSIGNED[op.name], op.results[0].type, *op.operands)
         op.results[0].replace_all_uses_with(result)

@@ -162,7 +162,7 @@ def test_tiles_that_store_whole_words_have_no_ends_but_those_of_rows() -> None:
 
 
 def test_tiles_that_begin_anywhere_in_several_modes_store_whole_sectors() -> None:
-    """Rows of 5·51 bytes that are read at 51 places of 5: no sector within one is stored twice."""
+    """Rows of 5·51 bytes that are read in 51 pieces of 5: no sector within one is stored twice."""
     shape, axes, rows = (5, 51, 9), (2, 1, 0), 9
     config = next(iter(configs_of(problem_of(shape, axes), (9, 95), 1, 1, 32, joined=2)))
     kernel = square_kernel(shape, axes, "i8", config)
@@ -246,9 +246,9 @@ def test_rows_have_no_mode_in_common_and_units_no_place(
     source, target = sides
     assert not {*source.side.run} & {*target.side.run}
     pitches, units = pitches_of(source, target, config.pitch)
-    places = np.tensordot(pitches[: len(config.tile)], np.indices(config.tile), 1).ravel()
-    assert len(set(places.tolist())) == prod(config.tile)
-    assert places.max() + config.square <= units
+    offsets = np.tensordot(pitches[: len(config.tile)], np.indices(config.tile), 1).ravel()
+    assert len(set(offsets.tolist())) == prod(config.tile)
+    assert offsets.max() + config.square <= units
 
 
 @pytest.mark.parametrize(

@@ -108,7 +108,7 @@ def count_squares(
         lines=lines / found.warps,
         instructions=instructions / found.warps,
         unaligned=(not source.is_aligned) + (not target.is_aligned),
-        placed=0 if source.is_aligned else steps * config.square,
+        addressed=0 if source.is_aligned else steps * config.square,
     )
 
 

@@ -194,8 +194,8 @@ class SquareTile(StoredTile):
             along = (down + low) * square + r
             if target.units % square:
                 along = minimum(along, target.units - 1)
-            place = self.in_modes(along)
-            yield source.start(begins, [(index | place)[k] for k in source.side.outer])
+            whole = index | self.in_modes(along)
+            yield source.start(begins, [whole[k] for k in source.side.outer])
 
     def _bits(self, phase: Any) -> Any:
         """Return the bits of so many units, i32."""

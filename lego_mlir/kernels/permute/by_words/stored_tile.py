@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from lego_mlir import frontend as lg
-from lego_mlir.algebra import OrderBy, Row
+from lego_mlir.algebra import Layout, OrderBy, Row
 from lego_mlir.index.functions import minimum
 from lego_mlir.kernels.permute.by_words.row_side import RowSide
 from lego_mlir.kernels.permute.by_words.tiled_mode import TiledMode
@@ -55,6 +55,10 @@ class StoredTile(ABC):
         joined, first = len(self.source.side.sizes), len(self.target.side.sizes) - 1
         return range(first, joined) if first < joined - 1 else range(0)
 
+    def _in_joined(self) -> Layout:
+        """Return the layout of the modes that are joined, as one."""
+        return OrderBy(Row(*(self.source.side.sizes[k] for k in self._joined_modes)))
+
     @property
     def source_begins(self) -> list[Any]:
         """Where the tile begins along each mode of the input: those that are joined are whole."""
@@ -69,16 +73,14 @@ class StoredTile(ABC):
             return dict(zip(side.run, run.inv(along), strict=True))
         first = joined.start
         at = (self.begins[first] + along).below(side.sizes[first])
-        sizes = OrderBy(Row(*(self.source.side.sizes[k] for k in joined)))
-        return dict(zip(joined, sizes.inv(at), strict=True))
+        return dict(zip(joined, self._in_joined().inv(at), strict=True))
 
     def _joined(self, index: Mapping[int, Any]) -> dict[int, Any]:
         """Return an index of the input's modes as one of the tile's modes."""
         joined = self._joined_modes
         if not joined:
             return dict(index)
-        sizes = OrderBy(Row(*(self.source.side.sizes[k] for k in joined)))
-        one = sizes.apply(*(index[k] for k in joined))
+        one = self._in_joined().apply(*(index[k] for k in joined))
         return {k: i for k, i in index.items() if k not in joined} | {joined.start: one}
 
     def read_last(self, thread: Any, flat: Any, buffer: Any, *, fills: bool = False) -> None:
@@ -111,8 +113,8 @@ class StoredTile(ABC):
             @lg.if_(is_in)
             def _() -> None:
                 at = self.at(tuple(inside), tuple(inside.values()))
-                place = (at + (thread - nth)).below(self.units)
-                buffer[place, :] = flat[last.below(total), :]
+                unit = (at + (thread - nth)).below(self.units)
+                buffer[unit, :] = flat[last.below(total), :]
 
     def write(self, traversal: Traversal, thread: Any, buffer: Any, y: Any) -> None:
         """Store the words that lie in what the tile stores of the output's rows.

@@ -197,7 +197,7 @@ class Accesses:
         instructions: that are issued; 0 if they are not counted.
         shared: bytes of the sectors that two CTAs store parts of, for each byte that is stored.
         unaligned: sides, of input and output, whose rows begin anywhere in a word.
-        placed: units that a thread finds places for one by one, as the input's rows begin anywhere.
+        addressed: units whose addresses a thread computes one by one, as rows begin anywhere.
     """
 
     element_bytes: float
@@ -223,7 +223,7 @@ class Accesses:
     instructions: Any = 0.0
     shared: Any = 0.0
     unaligned: int = 0
-    placed: int = 0
+    addressed: int = 0
 
     @property
     def access_cycles(self) -> Any:

@@ -99,8 +99,8 @@ def count_words(
     instructions += found.special * stores * _CUT
     instructions *= found.requests / requests
     unaligned = (not source.is_aligned) + (not target.is_aligned)
-    placed = 0 if source.is_aligned else prod(reading.counts) * config.word
-    return replace(found, instructions=instructions, unaligned=unaligned, placed=placed)
+    addressed = 0 if source.is_aligned else prod(reading.counts) * config.word
+    return replace(found, instructions=instructions, unaligned=unaligned, addressed=addressed)
 
 
 def count_roughly(
@@ -161,8 +161,8 @@ def count_tiles_of_two_modes(
         request=WARP_THREADS * config.store_width * element_bytes,
     )
     unaligned = (config.load_width == 1) + (config.store_width == 1)
-    placed = config.thread_blocks if config.load_width == 1 else 0
-    return replace(found, unaligned=unaligned, placed=placed)
+    addressed = config.thread_blocks if config.load_width == 1 else 0
+    return replace(found, unaligned=unaligned, addressed=addressed)
 
 
 def count_copy(problem: PermuteProblem, config: CopyConfig, element_bytes: int) -> Accesses:

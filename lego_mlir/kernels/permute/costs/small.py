@@ -47,7 +47,7 @@ class SmallPrices:
         step: cycles of each access that a thread makes after another one.
         instruction: cycles of each instruction that a warp issues after another one.
         unaligned: cycles of a CTA for a side whose rows begin anywhere in a word.
-        placed: cycles of a CTA for each unit that a thread finds a place for.
+        addressed: cycles of a CTA for each unit whose address a thread computes by itself.
         factor: how many times as long a kernel takes as one by words with the same parts.
     """
 
@@ -56,7 +56,7 @@ class SmallPrices:
     step: float
     instruction: float
     unaligned: float
-    placed: float
+    addressed: float
     factor: float
 
 
@@ -84,7 +84,7 @@ def small_cycles(accesses: Accesses) -> Any:
     instructions = accesses.instructions * warps / of_cta
     cta = _CTA + _WARP * of_cta + price.step * accesses.steps
     cta = cta + price.instruction * instructions + price.unaligned * accesses.unaligned
-    cta = cta + price.placed * accesses.placed
+    cta = cta + price.addressed * accesses.addressed
     cta = cta * (1 + _SPECIAL * accesses.special)
     parts = (
         accesses.least_cycles * (1 + beyond + _ROW * rows),

@@ -9,12 +9,12 @@ from typing import Any
 from lego_mlir import frontend as lg
 from lego_mlir.algebra import ceildiv
 from lego_mlir.index import minimum
+from lego_mlir.kernels.functions import Function
 from lego_mlir.kernels.rows import problem as words
 from lego_mlir.kernels.rows.bodies.piece import Piece, as_dtype
 from lego_mlir.kernels.rows.bodies.rows import finish_pieces, finish_whole
 from lego_mlir.kernels.rows.bodies.runs import Run, runs_of_cta
 from lego_mlir.kernels.rows.config import RowsConfig
-from lego_mlir.kernels.rows.functions import Function
 from lego_mlir.kernels.rows.problem import RowsProblem
 
 PARTIAL_ROWS, PARTIAL_COLUMNS = 256, 32

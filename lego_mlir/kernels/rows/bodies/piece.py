@@ -9,9 +9,9 @@ from typing import Any, TypeAlias
 from lego_mlir import frontend as lg
 from lego_mlir.algebra import Layout
 from lego_mlir.diagnostics import LegoError
+from lego_mlir.kernels.functions import Function, names_of
 from lego_mlir.kernels.rows import problem as words
 from lego_mlir.kernels.rows.bodies.philox import uniform
-from lego_mlir.kernels.rows.functions import Function, names_of
 from lego_mlir.kernels.rows.problem import RowsProblem
 
 Values: TypeAlias = dict[str, Any]

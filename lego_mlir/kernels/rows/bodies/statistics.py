@@ -9,8 +9,8 @@ from typing import Any
 
 from lego_mlir import frontend as lg
 from lego_mlir.index import maximum, minimum
+from lego_mlir.kernels.functions import names_of
 from lego_mlir.kernels.rows.bodies.piece import Piece, Values
-from lego_mlir.kernels.rows.functions import names_of
 from lego_mlir.kernels.rows.problem import COLUMNS, Combination, Stat
 
 _REDUCTIONS: dict[str, tuple[Callable[..., Any], Callable[..., Any], float]] = {

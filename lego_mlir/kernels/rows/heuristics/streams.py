@@ -8,8 +8,8 @@ too large is divided among the CTAs of a cluster.
 from __future__ import annotations
 
 from lego_mlir.hardware.limits import MAX_CLUSTER_CTAS, WARP_THREADS
+from lego_mlir.kernels.functions import names_of
 from lego_mlir.kernels.rows.config import RowsConfig, has_vectors
-from lego_mlir.kernels.rows.functions import names_of
 from lego_mlir.kernels.rows.heuristics.stream_tables import (
     FILLED,
     FOLLOWED,

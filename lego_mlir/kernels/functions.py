@@ -1,4 +1,4 @@
-"""Functions of values that they name as parameters, and such that options decide the names of."""
+"""Functions of values that they name as parameters, and how they get names that options decide."""
 
 from __future__ import annotations
 
@@ -33,6 +33,11 @@ def taking(names: Iterable[str], function: Callable[[dict[str, Any]], Any]) -> F
     def named(**values: Any) -> Any:
         return function(values)
 
-    parameters = [Parameter(name, Parameter.KEYWORD_ONLY) for name in names]
-    named.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
-    return named
+    return with_names(named, names)
+
+
+def with_names(function: Function, names: Iterable[str]) -> Function:
+    """Give a function of keywords the names of its parameters, and return it."""
+    parameters = [Parameter(name, Parameter.KEYWORD_ONLY) for name in dict.fromkeys(names)]
+    function.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+    return function
